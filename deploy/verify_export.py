@@ -7,14 +7,15 @@ FILE is what `claim-ledger audit export`, `prove`, `consistency` or `history` wr
 `.tlog-proof` or a `.cose` there is its `.entry`. KEY is a public
 key that you got from the operator, not from FILE. OLD is an older checkpoint that you kept: FILE
 has to continue it. POLICY names witnesses, and how many of them have to have signed FILE's
-checkpoint. CERTIFICATE is that of a time-stamping authority's root, in PEM: FILE's checkpoint has
-to be stamped under it. For that alone it runs `openssl`, since verifying CMS and certificates takes
-more than one file. NOTE is a note of the index of streams, to compare with an export of all events,
-in place of OLD.
+checkpoint; ML-DSA-44 is verified where `cryptography` 47 or later is installed, and elsewhere the
+verdict says whose cosignatures were not. CERTIFICATE is that of a time-stamping authority's root,
+in PEM: FILE's checkpoint has to be stamped under it. For that alone it runs `openssl`, since
+verifying CMS and certificates takes more than one file. NOTE is a note of the index of streams, to
+compare with an export of all events, in place of OLD.
 It prints one JSON object, the verdict, and exits with 0 if FILE holds, with 1 if it does not, and
 with 2 if it was called wrongly.
 
-This file shares no code with the service, needs no network, and imports the standard library only.
+This file shares no code with the service, needs no network, and the standard library alone.
 It follows docs/ledger-format.md; what stands in quotation marks below is quoted from there. Read it
 from the end: `main`, then `verify`, then what they call.
 """
@@ -29,6 +30,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import reduce
 from hashlib import sha256, sha512
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
@@ -382,7 +384,9 @@ def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Check
 
 # -------------------------------------------------------------------------------------- Witnesses
 
-COSIGNATURE: Final = 0x04
+ED25519: Final = 0x04
+ML_DSA_44: Final = 0x06
+ML_DSA_BYTES: Final = 1312
 TIME_BYTES: Final = 8
 TIME_MAX: Final = 253_402_300_799
 """The last second of the year 9999."""
@@ -399,6 +403,8 @@ class Demands(NamedTuple):
         found: dict[str, Any] = (
             {} if self.policy is None else {"witnesses": self.policy.demand(note)}
         )
+        if self.policy and self.policy.skipped:
+            found["witnesses_not_verified"] = sorted(self.policy.skipped)
         return found | (
             {} if self.anchor is None else {"existed_before": stamped(note, self.anchor)}
         )
@@ -416,6 +422,8 @@ class Policy:
         self.names: dict[tuple[str, bytes], str] = {}
         self.groups: dict[str, tuple[int, list[str]]] = {}
         self.quorums: list[str] = []
+        self.skipped: set[str] = set()
+        """Witnesses whose ML-DSA-44 cosignatures could not be verified here."""
         text = raw.decode(errors="surrogateescape")
         demand(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text), None, "no policy")
         for line in text.split("\n"):
@@ -430,7 +438,10 @@ class Policy:
         defined = {"none", *self.names.values(), *self.groups}
         if kind == "witness" and len(words) in {2, 3}:
             known: Keys = {}
-            parse_key(words[1], known, COSIGNATURE)
+            is_ml_dsa = b64decode(words[1].split("+", 2)[2])[0] == ML_DSA_44
+            parse_key(words[1], known, ML_DSA_44 if is_ml_dsa else ED25519)
+            is_whole = not is_ml_dsa or {len(key) for key in known.values()} == {ML_DSA_BYTES}
+            demand(is_whole, None, "a key of another length")
             is_new = words[0] not in defined and not {*known.values()} & {*self.keys.values()}
             demand(is_new, None, "a witness twice")
             self.keys |= known
@@ -464,19 +475,62 @@ class Policy:
 
         "The signature's 72 bytes are a time, in seconds since 1970 as 8 bytes, big-endian, and the
         64 bytes of an Ed25519 signature over `cosignature/v1\n`, `time <seconds, decimal>\n` and
-        the three lines with their `\n`."
+        the three lines with their `\n`." "Or the key has the byte 0x06 and 1,312 bytes": whether
+        such a signature holds, `cryptography` tells where it is installed. Elsewhere it counts for
+        nothing, and the witness is among those that were skipped.
         """
         text, signatures = read_note(note)
         signed: set[str] = set()
+        self.skipped = set()
         for which, signature in signatures:
             if which in self.keys:
-                seconds = int.from_bytes(signature[:TIME_BYTES], "big")
-                message = f"cosignature/v1\ntime {seconds}\n{text}".encode()
-                holds = is_signature(self.keys[which], signature[TIME_BYTES:], message)
-                demand(holds and 0 < seconds <= TIME_MAX, None, "a cosignature does not hold")
-                signed.add(self.names[which])
-        demand(self.is_met(self.quorums[0], signed), None, "the quorum of witnesses is not reached")
+                seconds, key = int.from_bytes(signature[:TIME_BYTES], "big"), self.keys[which]
+                if len(key) == ML_DSA_BYTES:
+                    message = ml_dsa_message(which[0], signature[:TIME_BYTES], text)
+                    holds = is_ml_dsa_signature(key, signature[TIME_BYTES:], message)
+                else:
+                    message = f"cosignature/v1\ntime {seconds}\n{text}".encode()
+                    holds = is_signature(key, signature[TIME_BYTES:], message)
+                is_sound = holds is not False and 0 < seconds <= TIME_MAX
+                demand(is_sound, None, "a cosignature does not hold")
+                (self.skipped if holds is None else signed).add(self.names[which])
+        said = "the quorum of witnesses is not reached"
+        if self.skipped:
+            said += (
+                f"; not verified, because no `cryptography` with ML-DSA-44 is here: "
+                f"{', '.join(sorted(self.skipped))}"
+            )
+        demand(self.is_met(self.quorums[0], signed), None, said)
         return sorted(signed)
+
+
+def ml_dsa_message(name: str, seconds: bytes, text: str) -> bytes:
+    r"""Return what a witness signs by ML-DSA-44.
+
+    "over `subtree/v1\n` and the byte 0x00; a byte with the length of the witness's name, and the
+    name; the time; a byte with the length of the origin, and the origin; 8 bytes 0x00; the size as
+    8 bytes, big-endian; the 32 bytes of the root"
+    """
+    origin, size, root, *_ = text.split("\n")
+    names = [bytes([len(one.encode())]) + one.encode() for one in (name, origin)]
+    numbers = bytes(8) + int(size).to_bytes(8, "big")
+    return b"subtree/v1\n\0" + names[0] + seconds + names[1] + numbers + b64decode(root)
+
+
+def is_ml_dsa_signature(public: bytes, signature: bytes, message: bytes) -> bool | None:
+    """Return whether it is one, None where nothing here knows ML-DSA-44 (FIPS 204)."""
+    try:
+        module = import_module("cryptography.hazmat.primitives.asymmetric.mldsa")
+        errors = import_module("cryptography.exceptions")
+    except ImportError:
+        return None
+    try:
+        module.MLDSA44PublicKey.from_public_bytes(public).verify(signature, message)
+    except errors.UnsupportedAlgorithm:
+        return None
+    except errors.InvalidSignature:
+        return False
+    return True
 
 
 # ------------------------------------------------------------------------------------------- Time
@@ -1258,7 +1312,7 @@ def main() -> int:
     except (Fault, *UNREADABLE):
         parser.error(
             "expected public keys as `audit keygen` prints, a checkpoint that they signed, and a "
-            "policy of Ed25519 witnesses"
+            "policy of witnesses"
         )
     print(json.dumps(verdict))
     return 0 if verdict["ok"] else 1

@@ -179,6 +179,53 @@ def _second(path: Path, policy: bytes | None) -> bool:
         return SECOND.verdict_or_fault(file, keys, None, held)["ok"]
 
 
+def test_ml_dsa_is_verified_where_it_can_be_and_else_said_to_be_skipped(
+    witnesses, tmp_path, monkeypatch
+):
+    """A cosignature that nobody looked at counts for nothing, and is named."""
+    log, path = sample(), tmp_path / "receipt"
+    raw = FILES["receipt.json"](log).decode()
+    plain, lines = log.note(), witnesses[0].answer(f"old 0\n\n{log.note()}".encode()).body.decode()
+    ed, ml = (PROGRAM.key_text(one.name, one.raw) for one in witnesses[0].cosigners)
+    both = f"witness ed {ed}\nwitness ml {ml}\ngroup "
+    full = plain + lines
+    keys = {}
+    SECOND.parse_key(KEY.public_text, keys)
+
+    def told(note, quorum):
+        path.write_text(raw.replace(*(one.replace("\n", "\\n") for one in (plain, note))))
+        with path.open("rb") as file:
+            held = SECOND.Demands(SECOND.Policy(f"{both}g {quorum}\nquorum g\n".encode()))
+            return SECOND.verdict_or_fault(file, keys, None, held)
+
+    assert told(full, "all ed ml")["witnesses"] == ["ed", "ml"]
+    assert "witnesses_not_verified" not in told(full, "all ed ml")
+    assert told(full, "any ml")["ok"]
+    message = "a cosignature does not hold"
+    ed_line, ml_line = lines.splitlines(keepends=True)
+    at = len(ml_line) - 40
+    spoilt = (
+        plain + ed_line + ml_line[:at] + ("A" if ml_line[at] != "A" else "B") + ml_line[at + 1 :]
+    )
+    assert told(spoilt, "any ed")["fault"] == message
+    monkeypatch.setattr(SECOND, "import_module", _missing)
+    assert told(full, "any ed ml")["witnesses"] == ["ed"]
+    assert told(full, "any ed ml")["witnesses_not_verified"] == ["ml"]
+    fault = told(full, "all ed ml")["fault"]
+    assert "quorum of witnesses is not reached" in fault
+    assert fault.endswith("no `cryptography` with ML-DSA-44 is here: ml")
+    with pytest.raises((SECOND.Fault, *SECOND.UNREADABLE)):
+        SECOND.Policy(f"witness ml {_key(6, bytes(32))}\nquorum ml\n".encode())
+
+
+def _missing(name):
+    raise ImportError(name)
+
+
+def _key(kind: int, public: bytes) -> str:
+    return PROGRAM.key_text("example.org/w", bytes([kind]) + public)
+
+
 def test_both_kinds_of_cosignatures_hold_for_their_checkpoint_alone(witnesses):
     """Ed25519 and ML-DSA-44, under their key, for this text and time."""
     log = sample()

@@ -110,8 +110,8 @@ class Beside:
         log.error("tree nodes altered", ledger=self._ledger)
         found = self.findings[TREE_NODES].with_faults(node_fault(nodes[0]), len(nodes))
         self.findings[TREE_NODES] = found
-        if await self._transaction.fetch(_TREE.hold_nodes):
-            await self._transaction.fetch(_TREE.forget_nodes)
+        await self._transaction.fetch(_TREE.note_forgotten)  # until `note` says more of it
+        await self._transaction.fetch(_TREE.forget_nodes)
 
     async def _actors(self, rows: Sequence[LogRow]) -> None:
         first, last = rows[0].position, rows[-1].position
