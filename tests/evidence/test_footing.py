@@ -16,6 +16,10 @@ from tests.world import STAFF
 
 ALTERED = "position 4: the event is not the one that was hashed there"
 REHASHED = "the events are not those that were signed"
+HIDE = """
+update accounts.events set topic = 'LineageBegun'
+where append_id = (select append_id from accounts.log where position = 1)
+"""
 
 
 @pytest.fixture
@@ -81,6 +85,9 @@ async def test_an_event_that_was_altered_in_place_is_in_no_answer(service, partn
         assert said in answer["faults"][0]["fault"]
     assert (await replay(accounts, 2)).checkpoint.size == 2
     assert not isinstance(await shown(service, partners[4]), Findings)  # of another checkpoint
+    attack(HIDE)  # no row of a read model comes of what it is now
+    with pytest.raises(LogFault, match="position 1: the event is not the one"):
+        await replay(accounts, 2)
     attack(ALTER.format(7))
     with pytest.raises(LogFault, match="position 7: the event is not the one"):
         await moment_of(accounts)

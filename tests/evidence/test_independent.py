@@ -12,15 +12,14 @@ from service.evidence.replay.comparison import SHOWN_MAX, compare, independent_c
 from service.evidence.replay.independent import PlainMapper, claim_list, numbered
 from service.evidence.replay.independent_recorder import stock_recorder
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.state import Wanted, moment_of, replayed
+from service.evidence.replay.state import moment_of, replayed
+from service.evidence.replay.wanted import EVERYTHING
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import ClaimStageChanged
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import Sequencer
 from tests.projections.history import STAGES
 from tests.world import STAFF, settings_for
-
-EVERYTHING = Wanted()
 
 
 async def test_a_projector_with_a_fault_is_found(world):
@@ -155,7 +154,7 @@ async def _numbered(ledger) -> int:
 
 async def _compared(ledger, position, theirs):
     async with replayed(ledger, position, _nothing) as state:
-        return await compare(state.rows("claim_list", EVERYTHING), theirs)
+        return await compare(state.rows("claim_list"), theirs)
 
 
 async def _each(rows):

@@ -9,7 +9,8 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints import log_tree
 from service.evidence.export.export_writer import ExportScope, Signed, write_export
 from service.evidence.replay.comparison import independent_claims
-from service.evidence.replay.state import Wanted, replayed
+from service.evidence.replay.state import replayed
+from service.evidence.replay.wanted import EVERYTHING
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.claims import ClaimCreated
@@ -81,7 +82,7 @@ async def test_readers_of_the_log_hold_a_few_large_events_at_a_time(service, dat
 
     async def replay():
         async with replayed(ledger, EVENTS, quiet) as state:
-            assert len([row async for row in state.rows("claim_list", Wanted())]) == EVENTS
+            assert len([row async for row in state.rows("claim_list")]) == EVENTS
 
     async def export():
         await write_export(ledger, signed, ExportScope(), Nowhere(), quiet)
@@ -99,7 +100,7 @@ async def test_readers_of_the_log_hold_a_few_large_events_at_a_time(service, dat
         "rebuilding a catch-up": lambda: rebuild(database_url, model(_World(service), "activity")),
         "replaying": replay,
         "replaying independently": lambda: independent_claims(
-            ledger.database, EVENTS, Wanted(), quiet
+            ledger.database, EVENTS, EVERYTHING, quiet
         ),
         "exporting": export,
         "verifying": verify,

@@ -4,7 +4,8 @@ import psycopg
 import pytest
 
 from service.app.bootstrap import Service
-from service.evidence.replay.state import Wanted, moment_of, replayed
+from service.evidence.replay.state import moment_of, replayed
+from service.evidence.replay.wanted import Wanted
 from service.onboardings.commands import PURPOSE
 from tests.world import settings_for
 
@@ -137,7 +138,8 @@ async def test_a_replay_lists_erased_subjects(privacy):
 
 async def erased(ledger, position, **wanted):
     """Return the subjects that a replay lists as erased, with the reasons."""
-    async with replayed(ledger, position, lambda _steps: None) as state:
-        rows = [row async for row in state.rows("erasures", Wanted(**wanted))]
+    only = Wanted(**wanted)
+    async with replayed(ledger, position, lambda _steps: None, wanted=only) as state:
+        rows = [row async for row in state.rows("erasures")]
     assert all(row["position"] <= position and row["at"] for row in rows)
     return [(row["subject"], row["reason"]) for row in rows]

@@ -16,7 +16,8 @@ from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.state import ReplayedState, Wanted, moment_of, replayed
+from service.evidence.replay.state import ReplayedState, moment_of, replayed
+from service.evidence.replay.wanted import Wanted
 from service.facts.caller import LEDGERS
 from service.facts.partners import partner_stream
 from service.ledger.ledger import Ledger
@@ -92,10 +93,10 @@ async def replay(
         size = moment.position
         advance = bar.enter_context(progress(f"replaying {name}", size, unit="events"))
         keys = target.service.settings.checkpoint_keys or ()
-        async with replayed(ledger, moment.position, advance, keys) as state:
+        async with replayed(ledger, moment.position, advance, keys, only) as state:
             bar.close()
             answer["rests_on"] = state.footing.shown()
-            tables = await _tables(state, name, only)
+            tables = await _tables(state, name)
             await _refuse_unknown(target, tables, only)
             answer["counts"] = {of: len(spool) for of, spool in tables.items()}
             if independent:
@@ -115,11 +116,11 @@ def _check_usage(
         raise click.UsageError("the ledger of accounts has partners, and no claims or entities")
 
 
-async def _tables(state: ReplayedState, name: str, only: Wanted) -> dict[str, Spool]:
+async def _tables(state: ReplayedState, name: str) -> dict[str, Spool]:
     spools: dict[str, Spool] = {}
     for of, table in (_ACCOUNTS if name == "accounts" else _PARTNER_LEDGER).items():
         spools[of] = Spool()
-        async for row in state.rows(table, only):
+        async for row in state.rows(table):
             spools[of].add(row)
     return spools
 
@@ -141,9 +142,9 @@ async def _compared(
 ) -> Fields:
     """Return both claim lists compared; as Findings if they differ."""
     position: int = answer["position"]
-    with progress("replaying independently", position) as advance:
+    with progress("replaying independently", position, unit="events") as advance:
         theirs = await independent_claims(ledger.database, position, only, advance)
-    found = await compare(state.rows("claim_list", only), theirs)
+    found = await compare(state.rows("claim_list"), theirs)
     answer |= {"agrees": not found.differences, "independent_count": len(theirs)}
     answer |= tables | {"differences": found.differences, "differing": found.first}
     if found.differences:

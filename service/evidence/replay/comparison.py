@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from service.evidence.replay.independent import Claims, PlainMapper, claim_list, numbered
 from service.evidence.replay.independent_recorder import stock_recorder
-from service.evidence.replay.state import Wanted
+from service.evidence.replay.wanted import Wanted
 from service.facts import catalogue
 from service.ledger.database import Database
 

@@ -5,27 +5,22 @@ that is rolled back: no row of a read model is read or written. Positions decide
 a time only chooses the position, that of the last event that says it happened by then.
 """
 
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Callable,
-    Container,
-    Iterable,
-    Sequence,
-)
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
-from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 import asyncpg
 import msgspec
 
 from service.core.errors import invalid
+from service.core.garbage import collector_paused
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints, Footing, check_leaf
 from service.evidence.replay.log_fault import LogFault, check_place
+from service.evidence.replay.pages import BATCH, ReplayPage, pages
+from service.evidence.replay.wanted import EVERYTHING, Wanted
 from service.evidence.rolled_back import rolled_back
 from service.facts.privacy import PersonalDataErased
 from service.ledger.codec import happened_at
@@ -38,15 +33,12 @@ from service.ledger.projector import Insert, Projector, Table, Write
 from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
 
-BATCH: Final = 5000
-"""Positions that are replayed at once; fewer where events are large (PAGE_BYTES_MAX)."""
 ROWS_AHEAD: Final = 200
 """Rows of a read model that are read at once."""
 REPLAY_SECONDS_MAX: Final = 6 * 3600.0
 
 _SCRATCH: Final = "pg_temp"
 _SQL = queries("service.evidence.replay")
-_LOG_RANGE = queries("service.ledger").log_range
 
 SHOWN: Final = {
     table: _SQL[table]
@@ -88,14 +80,6 @@ class Moment(NamedTuple):
     position: int
     at: datetime | None
     size: int
-
-
-class Wanted(NamedTuple):
-    """What to show: everything, or what concerns one of these ids."""
-
-    claim_id: str | None = None
-    entity_id: str | None = None
-    partner_id: str | None = None
 
 
 async def moment_of(
@@ -144,15 +128,16 @@ async def _last_by(connection: Connection, schema: str, at: datetime, size: int)
 class ReplayedState:
     """The outcome of a replay, readable while its transaction is open, and what it rests on."""
 
-    def __init__(self, connection: Connection, footing: Footing) -> None:
+    def __init__(self, connection: Connection, footing: Footing, wanted: Wanted) -> None:
         """Made by `replayed`."""
         self._connection = connection
+        self._wanted = wanted
         self.footing = footing
 
-    async def rows(self, table: str, wanted: Wanted) -> AsyncIterator[dict[str, Any]]:
+    async def rows(self, table: str) -> AsyncIterator[dict[str, Any]]:
         """Yield the rows that are shown of a read model's table."""
         statement = SHOWN[table].on(_SCRATCH)
-        async for row in self._connection.cursor(statement, *wanted, prefetch=ROWS_AHEAD):
+        async for row in self._connection.cursor(statement, *self._wanted, prefetch=ROWS_AHEAD):
             shown = dict(row)
             if "partner_invoice_ids" in shown:
                 shown["partner_invoice_ids"] = msgspec.json.decode(shown["partner_invoice_ids"])
@@ -165,11 +150,13 @@ async def replayed(
     position: int,
     advance: Callable[[int], object],
     keys: Sequence[NoteKey] = (),
+    wanted: Wanted = EVERYTHING,
 ) -> AsyncGenerator[ReplayedState, None]:
     """Replay the events up to a position; `advance` gets the number of positions passed.
 
     The hash of each event is made again, and the log's hashes have to lead to the root of the first
-    checkpoint that covers them all, or else of the last one, signed by one of `keys`.
+    checkpoint that covers them all, or else of the last one, signed by one of `keys`. Every event
+    that a row can come of is decoded, and those that `wanted` needs make rows.
 
     Raises LogFault where a position is missing, repeated or without its event, for an event that is
     not the one that was hashed, and for one that is not in the ledger's catalogue: a state without
@@ -187,15 +174,16 @@ async def replayed(
         await connection.execute(_SQL.erasures_table.on(_SCRATCH))
         transaction = Transaction(ledger, connection, binding)
         goal = await _goal(connection, ledger, keys, position)
-        replay = _Replay(transaction, ledger, Ascent(goal, CompactRange()))
-        start = 0
-        while start < position:
-            end = await replay.step(start, min(start + BATCH, position))
-            advance(end - start)
-            start = end
-        await replay.ascent.rest(connection, ledger.name, {}, position)
+        ascent = Ascent(goal, CompactRange())
+        replay = _Replay(transaction, ledger, ascent, wanted)
+        with collector_paused():
+            async with aclosing(pages(ledger.database, position)) as log:
+                async for page in log:
+                    await replay.take(page)
+                    advance(page.end - page.start)
+        await ascent.rest(connection, ledger.name, {}, position)
         size = 0 if goal is None else goal.size
-        yield ReplayedState(connection, Footing(goal, max(0, position - size)))
+        yield ReplayedState(connection, Footing(goal, max(0, position - size)), wanted)
 
 
 async def _goal(
@@ -209,48 +197,48 @@ async def _goal(
 
 
 class _Replay:
-    """Turns a range of the log after the other into rows."""
+    """Turns a page of the log after the other into rows."""
 
-    def __init__(self, transaction: Transaction, ledger: Ledger, ascent: Ascent) -> None:
-        self.ascent = ascent
+    def __init__(
+        self, transaction: Transaction, ledger: Ledger, ascent: Ascent, wanted: Wanted
+    ) -> None:
         self._transaction = transaction
+        self._ascent = ascent
+        self._wanted = wanted
         self._projectors = (*ledger.projectors, ErasedProjector())
-        self._topics = sorted(_topics(self._projectors))
+        self._topics = _topics(self._projectors)
         self._known = frozenset(ledger.codec.topics)
         self._personal = _topics(one for one in self._projectors if one.reads_personal)
 
-    async def step(self, start: int, end: int) -> int:
-        """Replay what follows a position, up to `end` if it is not too large; return how far."""
-        transaction = self._transaction
-        rows = await transaction.fetch(_LOG_RANGE, start, end, self._topics, PAGE_BYTES_MAX)
-        end = rows[-1]["position"] if is_full(rows) else end
-        leaves = await _leaves(transaction, self._known, start, end)
-        self.ascent.take(leaves)
-        for row in rows:
-            position = row["position"]
-            check_leaf(position, leaves[position - start - 1], leaf_of(*tuple(row)[:6]))
-        events = await transaction.decode(rows, personal=self._personal)
+    async def take(self, page: ReplayPage) -> None:
+        """Check each event of a page, and apply those that are needed."""
+        self._ascent.take(_leaves(page, self._known))
+        used = [row for row in page.rows if row["topic"] in self._topics]
+        events = await self._transaction.decode(used, personal=self._personal)
+        needed = [one for one in events if self._wanted.needs(one.event)]
         for projector in self._projectors:
-            writes = (write for event in events for write in projector.project(event))
-            await apply(transaction.connection, _SCRATCH, writes)
-        return end
+            topics = tuple(projector.topics)
+            mine = (one for one in needed if isinstance(one.event, topics))
+            writes = (write for one in mine for write in projector.project(one))
+            await apply(self._transaction.connection, _SCRATCH, writes)
 
 
-async def _leaves(
-    transaction: Transaction, known: Container[str | None], start: int, end: int
-) -> list[bytes]:
-    """Return the log's hashes of each position after `start`, up to `end`.
+def _leaves(page: ReplayPage, known: Container[str | None]) -> list[bytes]:
+    """Return the hash of each position.
 
-    Raises LogFault unless each has a known event.
+    Raises LogFault unless each has a known event, which is the one that was hashed there.
     """
-    places, leaves = await transaction.fetch(_SQL.order, start, end), list[bytes]()
-    for due, place in zip_longest(range(start + 1, end + 1), places):
-        position, topic, leaf = (None, None, b"") if place is None else place
-        check_place(position, end + 1 if due is None else due)
+    leaves = list[bytes]()
+    for due, row in enumerate(page.rows, page.start + 1):
+        position, append_id, stream, version, topic, state, logged = row
+        check_place(position, due)
         if topic not in known:
             unknown = f"{topic!r} is no event of this ledger"
-            raise LogFault(position or 0, "its event is gone" if topic is None else unknown)
-        leaves.append(leaf)
+            raise LogFault(position, "its event is gone" if topic is None else unknown)
+        check_leaf(position, logged, leaf_of(position, append_id, stream, version, topic, state))
+        leaves.append(logged)
+    if len(leaves) < page.end - page.start:
+        check_place(None, page.start + len(leaves) + 1)
     return leaves
 
 

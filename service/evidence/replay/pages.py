@@ -1,0 +1,62 @@
+"""The log page by page, of which the next one is read while one is worked on."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final, NamedTuple
+
+from service.ledger.database import Database, Row
+from service.ledger.decoding import PAGE_BYTES_MAX, is_full
+from service.ledger.sql import queries
+
+BATCH: Final = 5000
+"""Positions of a page at most; fewer where events are large (PAGE_BYTES_MAX)."""
+SECONDS_MAX: Final = 3600.0
+"""For a page: the terminal may have stopped this process meanwhile."""
+
+_SQL = queries("service.evidence.replay")
+
+
+class ReplayPage(NamedTuple):
+    """The rows of the log after a position, up to `end`, in order: an event's columns, its hash.
+
+    The columns of an event that is gone are None.
+    """
+
+    rows: Sequence[Row]
+    start: int
+    end: int
+
+
+async def pages(database: Database, last: int) -> AsyncGenerator[ReplayPage]:
+    """Yield the log from its beginning up to a position.
+
+    Each page is a transaction of its own, so that no snapshot is held over the whole log.
+    """
+    if last < 1:
+        return
+    ahead = asyncio.create_task(_page(database, 0, min(BATCH, last)))
+    try:
+        while True:
+            page = await ahead
+            if page.end == last:
+                yield page
+                return
+            end = min(page.end + _positions(page), last)
+            ahead = asyncio.create_task(_page(database, page.end, end))
+            await asyncio.sleep(0)  # PostgreSQL is asked before anything else is done
+            yield page
+    finally:
+        ahead.cancel()
+
+
+def _positions(page: ReplayPage) -> int:
+    """Return how many positions to read next: about as many as a page may have bytes."""
+    size = sum(len(row["state"] or b"") for row in page.rows)
+    return max(1, min(BATCH, len(page.rows) * PAGE_BYTES_MAX // max(1, size)))
+
+
+async def _page(database: Database, start: int, end: int) -> ReplayPage:
+    async with database.reads.transaction(SECONDS_MAX) as connection:
+        await connection.fetchrow(_SQL.plan.on(database.schema))
+        rows = await connection.fetch(_SQL.page.on(database.schema), start, end, PAGE_BYTES_MAX)
+    return ReplayPage(rows, start, rows[-1]["position"] if is_full(rows) else end)
