@@ -17,9 +17,10 @@ from service.evidence.countersigning.state import countersigning_state
 from service.evidence.countersigning.witnessing import Witnessing
 from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
-from service.evidence.export.export_writer import ExportScope, write_export
-from service.evidence.export.format import EvidenceFault
+from service.evidence.export.export_writer import ExportScope, Signed, write_export
+from service.evidence.export.format import EvidenceFault, encode
 from service.evidence.note import NoteInvalid
+from service.evidence.proofs.consistency import make_consistency
 from service.evidence.proofs.streams import ClaimName
 from service.evidence.report.lines import LogPart, ReportReader, ReportSubject
 from service.evidence.report.names import Names
@@ -259,3 +260,25 @@ async def test_a_claims_absence_can_rest_on_what_others_signed(
     assert (found["ok"], found["witnesses"]) == (True, ["w0"])
     with pytest.raises(EvidenceFault, match="the checkpoint"):
         of_other_kind(out, [KEY], None, Demands(policy_of(1, witnesses[1])))
+
+
+async def test_a_checkpoint_that_nobody_signed_is_linked_to_one_that_others_have(
+    checkpoints, asking, witnesses, add, tmp_path
+):
+    """Only the newest one is shown to others; what was missed in an outage stays without."""
+    await add(2)
+    older = await checkpoints.make()
+    await add(1)
+    newer, policy = await checkpoints.make(), policy_of(1, witnesses[0])
+    await asking[0].step()
+    ledger, demands, files = checkpoints.ledger, Demands(policy), []
+    for made in (older, newer):
+        note = await full_note(ledger.database, made.note, [KEY])
+        files.append(Signed(made.checkpoint, note))
+    with pytest.raises(NoteInvalid, match="quorum"):
+        demands.met_by(files[0].note, older.checkpoint.size)
+    proof = tmp_path / "proof"
+    proof.write_bytes(encode(await make_consistency(ledger, *files, [KEY])))
+    found = of_other_kind(proof, [KEY], files[0].note, demands)
+    assert (found["ok"], found["witnesses"], found["size"]) == (True, ["w0"], newer.checkpoint.size)
+    assert found["older"]["size"] == older.checkpoint.size
