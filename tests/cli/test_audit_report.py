@@ -3,15 +3,20 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import psycopg
 import pypdfium2
 import pytest
 import zxingcpp
+from reportlab.pdfbase import pdfmetrics
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
+from service.evidence.report.lines import Period, ReportLine, ReportSubject
+from service.evidence.report.pdf import PdfWriter
+from service.evidence.report.writers import Cover
 from tests.world import TEAM, claim_body
 
 ALWAYS = ("--from", "2026-01-01", "--to", "2099-12-31")
@@ -92,6 +97,25 @@ def test_a_period_may_be_all_of_time(team, claim, tmp_path):
     ever = ("--from", "0001-01-01", "--to", "9999-12-31")
     _, *whole, _ = report(team, tmp_path / "ever", "--claim", claim, *ever)
     assert whole == usual
+
+
+def test_a_long_word_is_measured_once(monkeypatch):
+    """Whatever a partner's reference is of: a character that the font lacks takes eight."""
+    measured, out, at = [], io.BytesIO(), datetime(2026, 3, 1, tzinfo=UTC)
+
+    def width(text, *of):
+        measured.append(len(text))
+        return inner(text, *of)
+
+    inner = pdfmetrics.stringWidth
+    monkeypatch.setattr(pdfmetrics, "stringWidth", width)
+    writer = PdfWriter(out, Cover(ReportSubject("claim_id", "clm_1"), None, Period(at, at), at))
+    data = {"partner_claim_id": "\u6f22" * 400}
+    writer.line(ReportLine("live", 1, at, "X", "X.", "system:x", None, "req_1", data, {}))
+    writer.end([])
+    text = "".join(pypdfium2.PdfDocument(out)[0].get_textpage().get_text_bounded().split())
+    assert "[U+6F22]" * 400 in text
+    assert sum(measured) < 4 * len("[U+6F22]" * 400)
 
 
 def test_a_pdf_carries_its_checkpoint_as_text_and_code(team, claim, tmp_path):

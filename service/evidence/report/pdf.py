@@ -164,13 +164,27 @@ def shortened(note: str) -> str:
 
 def _wrapped(text: str, font: str, size: float, width: float) -> Iterable[tuple[str, str, float]]:
     for line in simpleSplit(_drawable(text, font), font, size, width):
-        rest = line
-        while rest:  # an id or a word that is wider than its column
-            end = len(rest)
-            while end > 1 and pdfmetrics.stringWidth(rest[:end], font, size) > width:
-                end -= 1
-            yield rest[:end], font, size
-            rest = rest[end:]
+        for piece in _pieces(line, font, size, width):
+            yield piece, font, size
+
+
+def _pieces(line: str, font: str, size: float, width: float) -> Iterable[str]:
+    """Yield a line; in pieces where an id or a word is wider than its column.
+
+    Each character is measured once: partners choose how long their references are.
+    """
+    if pdfmetrics.stringWidth(line, font, size) <= width:
+        if line:
+            yield line
+        return
+    start, taken = 0, 0.0
+    for at, character in enumerate(line):
+        more = pdfmetrics.stringWidth(character, font, size)
+        if at > start and taken + more > width:
+            yield line[start:at]
+            start, taken = at, 0.0
+        taken += more
+    yield line[start:]
 
 
 def _drawable(text: str, font: str) -> str:
