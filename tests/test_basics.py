@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from service.core.clock import system_clock, timestamp, to_milliseconds
 from service.core.errors import ERRORS, Refusal, invalid
 from service.core.ids import base62, derived_id, new_id, stream_id
+from service.ledger.database import always
 
 NOW = datetime(2026, 3, 1, 10, 15, 30, 123_999, tzinfo=UTC)
 
@@ -73,3 +74,10 @@ def test_a_single_field_is_refused_by_its_name():
         "formErrors": [],
         "fieldErrors": {"page_token": ["not a token of this list"]},
     }
+
+
+def test_a_statement_that_always_has_a_row_has_one():
+    """Whatever it holds; that there is none is a fault of ours, and told as one."""
+    assert always(0) == 0
+    with pytest.raises(LookupError, match="where there is always one"):
+        always(None)

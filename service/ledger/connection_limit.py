@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from service.ledger.database import Database
+from service.ledger.database import Database, always
 from service.ledger.sql import queries
 
 OTHERS_MIN: Final = 10
@@ -26,8 +26,7 @@ async def warn_of_limits(databases: Sequence[Database]) -> None:
     limits: dict[str, int] = {}
     needed, places = Counter[str](), 0
     for database in databases:
-        row = await database.reads.fetchrow(_SQL.connection_limit)
-        assert row is not None  # noqa: S101 - the session has a login
+        row = always(await database.reads.fetchrow(_SQL.connection_limit))
         limits[row["login"]], places = row["most"], row["places"]
         needed[row["login"]] += sum(pool.size for pool in database.pools.values())
     if -1 in limits.values():

@@ -7,7 +7,7 @@ replica keeps no read waiting, and a mail server that hangs keeps no request wai
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -22,6 +22,7 @@ from service.ledger.connection import (
 from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
 from service.ledger.sql import Sql, queries
 
+T = TypeVar("T")
 Row = asyncpg.Record
 Connection = PoolConnectionProxy | asyncpg.Connection
 
@@ -274,10 +275,8 @@ class Database:
         Raises WrongLogin where that is more than its ledger's work takes.
         """
         if not self._is_login_accepted:
-            row = await connection.fetchrow(
-                _SQL.login_excess.on(self.schema), self.schema, timeout=CONNECT_SECONDS_MAX
-            )
-            assert row is not None  # noqa: S101 - the session has a login
+            sql = _SQL.login_excess.on(self.schema)
+            row = always(await connection.fetchrow(sql, self.schema, timeout=CONNECT_SECONDS_MAX))
             if row["excess"]:
                 raise WrongLogin(
                     f"the login {row['login']} {' and '.join(row['excess'])}, which the service may"
@@ -308,6 +307,13 @@ class Reader:
     def __init__(self, database: Database) -> None:
         """`database` is the ledger's."""
         self._reads = database.reads
+
+
+def always(found: T | None) -> T:
+    """Return what a statement returned that always has a row, such as an aggregate."""
+    if found is None:
+        raise LookupError("no row where there is always one")
+    return found
 
 
 @asynccontextmanager

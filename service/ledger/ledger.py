@@ -27,6 +27,7 @@ from service.ledger.database import (
     LedgerError,
     Row,
     SchemaChanged,
+    always,
 )
 from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
@@ -174,8 +175,7 @@ class Ledger:
             batch.propose(proposal)
         sql, arguments = batch.statement()
         with _conflicts():
-            row = await self.database.writes.fetchrow(sql, *arguments)
-        assert row is not None  # noqa: S101 - the statement always has a row
+            row = always(await self.database.writes.fetchrow(sql, *arguments))
         outcomes: list[Outcome] = row["outcomes"]
         if "written" in outcomes:
             self.on_append()
@@ -211,8 +211,7 @@ class Ledger:
 
     async def now(self) -> datetime:
         """Return the time by the database's clock, in whole milliseconds."""
-        row = await self.database.reads.fetchrow(_SQL.now)
-        assert row is not None  # noqa: S101 - the statement always has a row
+        row = always(await self.database.reads.fetchrow(_SQL.now))
         return to_milliseconds(row["now"])
 
     async def decode(
@@ -275,8 +274,7 @@ class Transaction:
     async def now(self) -> datetime:
         """Return the time by the database's clock, in whole milliseconds."""
         now: datetime | None = await self.connection.fetchval(_SQL.now.on(self._schema))
-        assert now is not None  # noqa: S101 - the statement always has a row
-        return to_milliseconds(now)
+        return to_milliseconds(always(now))
 
     async def fetch(self, sql: Sql, *args: object) -> list[Row]:
         """Return the rows of one statement, seen by this transaction."""
@@ -355,8 +353,7 @@ class Transaction:
         batch = WriteBatch(self._ledger.drafts, self._ledger.projectors, self._binding.keys)
         rest = batch.add(sorted(appends, key=lambda append: append.stream_id.bytes))
         sql, arguments = batch.statement()
-        row = await self.fetchrow(sql, *arguments)
-        assert row is not None  # noqa: S101 - the statement always has a row
+        row = always(await self.fetchrow(sql, *arguments))
         recorded = [
             draft._replace(append_id=append_id)
             for draft, append_id in zip(batch.recorded, row["append_ids"], strict=True)

@@ -31,7 +31,7 @@ from service.facts.onboardings import (
     onboarding_stream,
 )
 from service.facts.privacy import PersonalDataErased
-from service.ledger.database import Row
+from service.ledger.database import Row, always
 from service.ledger.events import Cause, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore, lookup_bytes, token_hash
@@ -101,10 +101,8 @@ class OnboardingCommands:
                 lookup_bytes(secrets.lookup_email(request.user_email)),
                 lookup_bytes(secrets.lookup_company_number(request.company_number or None)),
             ]
-            row = await self.ledger.database.reads.fetchrow(
-                _SQL.context, stream, caller.partner_id, *business
-            )
-            assert row is not None  # noqa: S101 - the statement always has a row
+            reads = self.ledger.database.reads
+            row = always(await reads.fetchrow(_SQL.context, stream, caller.partner_id, *business))
             if row["made"] is not None:
                 binding.check_first(stream, OnboardingStarted.__name__, row)
                 return self._replay(stream, caller, request, row)

@@ -17,7 +17,7 @@ import msgspec
 from service.core.clock import Clock
 from service.core.ids import NewId
 from service.facts.people import person_id
-from service.ledger.database import Connection, Database, LedgerError, Row
+from service.ledger.database import Connection, Database, LedgerError, Row, always
 from service.ledger.encryption import BoundColumns, KeyUnknown, MasterKeys, bound_row
 from service.ledger.service_keys import token_hash
 from service.ledger.sql import queries
@@ -43,8 +43,7 @@ _SQL = queries("service.people")
 async def now(connection: Connection, schema: str) -> datetime:
     """Return the time of a transaction, by the database's clock."""
     at: datetime | None = await connection.fetchval(_SQL.now.on(schema))
-    assert at is not None  # noqa: S101 - the statement always has a row
-    return at
+    return always(at)
 
 
 def bound_to(row: BoundColumns) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final, NamedTuple
 
-from service.ledger.database import Database
+from service.ledger.database import Database, always
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sql import queries
 
@@ -64,8 +64,8 @@ async def read_part(database: Database, start: int, stop: int | None) -> Part:
         if size < start:
             raise LedgerForked(f"the log ends at {size}, a checkpoint has {start} events")
         end = min(size, start + EVENTS_MAX, size if stop is None else stop)
-        row = await connection.fetchrow(_SQL.leaves.on(database.schema), start, end, BYTES_MAX)
-    assert row is not None  # noqa: S101 - an aggregate always has a row
+        sql = _SQL.leaves.on(database.schema)
+        row = always(await connection.fetchrow(sql, start, end, BYTES_MAX))
     end = row["ended_at"] or end
     if row["altered"] is not None:
         raise LedgerForked(f"the event at position {row['altered']} is not the one that was hashed")

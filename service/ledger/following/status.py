@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from service.core.clock import Clock
 from service.ledger.codec import happened_at
-from service.ledger.database import Row
+from service.ledger.database import Row, always
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import Kind, ReadModel
 from service.ledger.sequencer import Sequencer
@@ -72,8 +72,7 @@ class Foreign(NamedTuple):
 
 async def foreign(ledger: Ledger) -> Foreign:
     """Return what was set aside in a ledger, and whether what has no MAC would be."""
-    row = await ledger.database.reads.fetchrow(_SQL.status_set_aside)
-    assert row is not None  # noqa: S101 - the statement always has a row
+    row = always(await ledger.database.reads.fetchrow(_SQL.status_set_aside))
     is_bound = bool((await ledger.binding()).boundaries)
     return Foreign(row["ever"], row["lately"], is_bound)
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import asyncpg
 
 from service.core.garbage import collector_paused
-from service.ledger.database import Connection, Row
+from service.ledger.database import Connection, Row, always
 from service.ledger.decoding import PAGE_BYTES_MAX, Unread, is_full
 from service.ledger.events import Recorded
 from service.ledger.following.parking import NOT_OURS
@@ -129,8 +129,7 @@ class Builder:
                 progress = await self._apply_unnumbered(progress)
             compared = await compare(self.writer, self.model, live, self.schema)
             waiting = await self.writer.fetchrow(_SQL.parked_count.on(live), self.model.name)
-            assert waiting is not None  # noqa: S101 - aggregates have a row
-            return VerifiedModel(compared, progress.skipped, Waiting(*waiting))
+            return VerifiedModel(compared, progress.skipped, Waiting(*always(waiting)))
         finally:
             await transaction.rollback()
 
