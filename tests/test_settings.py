@@ -20,6 +20,7 @@ from service.app.settings import (
     given,
     settings_table,
 )
+from service.evidence.note import NoteKey
 from tests.given_settings import GOOD, KEYS, RING, environ, faults, settings
 from tests.tables import every_row
 
@@ -99,9 +100,13 @@ def test_tiles_have_a_place_beside_the_archive() -> None:
     for more in ({}, {"ARCHIVE_URL": place}):
         (fault,) = faults(TILES_URL=place, **more)
         assert fault.startswith("TILES_URL: expected together with CLAIM_LEDGER_ARCHIVE_URL")
-    (fault,) = faults(SERVE_TILES="on")
+    with_tiles = {"TILES_URL": place, "ARCHIVE_URL": "gs://archive", "SERVE_TILES": "on"}
+    key = {"CHECKPOINT_KEYS": NoteKey.of_seed("example.com/log", bytes(32)).private_text}
+    (fault,) = faults(SERVE_TILES="on", **key)
     assert fault == "SERVE_TILES: expected `off` without CLAIM_LEDGER_TILES_URL"
-    parsed = settings(TILES_URL=place, ARCHIVE_URL="gs://archive", SERVE_TILES="on")
+    (fault,) = faults(**with_tiles)
+    assert fault == "SERVE_TILES: expected `off` without CLAIM_LEDGER_CHECKPOINT_KEYS"
+    parsed = settings(**with_tiles, **key)
     assert (parsed.tiles_url, parsed.serve_tiles) == (place, True)
 
 

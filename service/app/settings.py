@@ -156,7 +156,8 @@ class Settings:
     )
     serve_tiles = Setting(
         values.choice(_ON_OFF),
-        "`on`: `serve` has the logs of `TILES_URL` under `/log/`, for everybody",
+        "`on`: `serve` has the logs of `TILES_URL` under `/log/`, for everybody; with "
+        "`CHECKPOINT_KEYS`, under whose names they are",
         default="off",
     )
     witness_policy_file = OptionalSetting(
@@ -385,8 +386,11 @@ def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
         faults.append(
             f"{PREFIX}TILES_URL: expected together with {PREFIX}ARCHIVE_URL, and another place"
         )
-    if parsed.get("SERVE_TILES") and "TILES_URL" in parsed and not tiles:
-        faults.append(f"{PREFIX}SERVE_TILES: expected `off` without {PREFIX}TILES_URL")
+    if parsed.get("SERVE_TILES"):
+        # The logs' paths begin with the names of the keys: without one there is no log to serve.
+        needs = ("TILES_URL", "CHECKPOINT_KEYS")
+        absent = [f"{PREFIX}{name}" for name in needs if name in parsed and not parsed[name]]
+        faults += [f"{PREFIX}SERVE_TILES: expected `off` without {name}" for name in absent]
     stamps = ("TIME_STAMP_URL", "TIME_STAMP_ANCHOR_FILE", "TIME_STAMP_NAME")
     if all(name in parsed for name in stamps) and any(map(parsed.get, stamps)):
         absent = [f"{PREFIX}{name}" for name in stamps if not parsed[name]]
