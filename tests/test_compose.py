@@ -94,7 +94,7 @@ def test_settings_exist_and_secrets_are_in_files():
 def test_the_mounted_files_and_secrets_are_made():
     """Files of the tree are there; what is not, `prepare.py` makes."""
     made = runpy.run_path(str(DEPLOY / "compose/prepare.py"))
-    secrets = made["drawn"]().keys() | {"certificate", "authority"}
+    secrets = made["drawn"]().keys() | {"certificate", "authority", "checkpoint_keys"}
     assert COMPOSE["secrets"].keys() == secrets
     with every_row() as row:
         for name, one in SERVICES.items():

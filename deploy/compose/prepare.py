@@ -7,6 +7,7 @@ as user 10001: the secrets are readable by nobody else.
 """
 
 import base64
+import hashlib
 import os
 import secrets
 import subprocess
@@ -17,8 +18,10 @@ STATE = HERE / "state"
 SECRETS = STATE / "secrets"
 USER_OF_ROOT = 10001
 LEDGERS = ("accounts", "live", "test")
-DIRECTORIES = ("postgres", "storage", "archive")
+DIRECTORIES = ("postgres", "storage", "archive", "tiles", "countersigning")
 HOSTS = ("api.localhost", "storage.localhost")
+SIGNER = "localhost/claim-ledger"
+"""The name under which checkpoints are signed."""
 
 
 def main() -> None:
@@ -30,6 +33,8 @@ def main() -> None:
         for name, text in drawn().items():
             written(SECRETS / name, text)
         certificate()
+    if not (SECRETS / "checkpoint_keys").exists():
+        written(SECRETS / "checkpoint_keys", checkpoint_key())
     user = (USER_OF_ROOT, USER_OF_ROOT) if os.getuid() == 0 else (os.getuid(), os.getgid())
     for path in (STATE, *STATE.rglob("*")):
         os.chown(path, *user)
@@ -63,19 +68,41 @@ def drawn() -> dict[str, str]:
     }
 
 
+def checkpoint_key() -> str:
+    """Return an Ed25519 key as `claim-ledger audit keygen` would (docs/ledger-format.md)."""
+    private = openssl("genpkey", "-algorithm", "ED25519", "-outform", "DER")
+    public = openssl("pkey", "-inform", "DER", "-pubout", "-outform", "DER", given=private)
+    # Both end in their 32 bytes; the one before them, here, is the type of the key.
+    seed, public = b"\x01" + private[-32:], b"\x01" + public[-32:]
+    named = hashlib.sha256(f"{SIGNER}\n".encode() + public).hexdigest()[:8]
+    return f"PRIVATE+KEY+{SIGNER}+{named}+{base64.b64encode(seed).decode()}"
+
+
 def certificate() -> None:
     """Make a certificate of this machine's own, which the client has to be told of."""
     names = ",".join(f"DNS:{host}" for host in HOSTS)
     key, made = SECRETS / "key", SECRETS / "made"
-    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+    command = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-noenc", "-days", "365", "-subj", "/CN=claim-ledger on this machine"]
     command += ["-addext", f"subjectAltName={names}", "-keyout", str(key), "-out", str(made)]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)  # noqa: S603 - words of ours
+    openssl(*command)
     text = made.read_text()
     written(SECRETS / "certificate", text + key.read_text())
     key.unlink()
     made.unlink()
     written(SECRETS / "authority", text)  # last: what is there is whole
+
+
+def openssl(*words: str, given: bytes = b"") -> bytes:
+    """Return what a command of openssl's prints."""
+    done = subprocess.run(  # noqa: S603 - words of ours
+        ["openssl", *words],  # noqa: S607 - the system's
+        input=given,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        check=True,
+    )
+    return done.stdout
 
 
 def written(path: Path, text: str) -> None:

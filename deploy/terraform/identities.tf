@@ -78,6 +78,27 @@ resource "google_storage_bucket_iam_member" "archive" {
   member   = google_service_account.of[each.value].member
 }
 
+# Of the tiles, `checkpoint` is replaced, which takes the right to delete.
+resource "google_project_iam_custom_role" "tiles" {
+  role_id     = "claimLedgerTiles"
+  title       = "claim-ledger tiles: read, write and replace"
+  permissions = ["storage.objects.create", "storage.objects.delete", "storage.objects.get", "storage.objects.list"]
+}
+
+resource "google_storage_bucket_iam_member" "tiles" {
+  bucket = google_storage_bucket.tiles.name
+  role   = google_project_iam_custom_role.tiles.id
+  member = google_service_account.of["worker"].member
+}
+
+# Whoever knows an object's name may read it; nobody may list them.
+resource "google_storage_bucket_iam_member" "public_tiles" {
+  count  = var.public_tiles ? 1 : 0
+  bucket = google_storage_bucket.tiles.name
+  role   = "roles/storage.legacyObjectReader"
+  member = "allUsers"
+}
+
 # The plugin removes backups that are older than their retention.
 resource "google_storage_bucket_iam_member" "backup" {
   bucket = google_storage_bucket.backup.name

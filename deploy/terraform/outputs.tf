@@ -9,8 +9,8 @@ output "redis" {
 }
 
 output "buckets" {
-  description = "CLAIM_LEDGER_LIVE_BUCKET, CLAIM_LEDGER_TEST_BUCKET, and the archive's."
-  value       = merge({ for name, one in google_storage_bucket.documents : name => one.name }, { archive = google_storage_bucket.archive.name })
+  description = "CLAIM_LEDGER_LIVE_BUCKET, CLAIM_LEDGER_TEST_BUCKET, and those of CLAIM_LEDGER_ARCHIVE_URL and CLAIM_LEDGER_TILES_URL."
+  value       = merge({ for name, one in google_storage_bucket.documents : name => one.name }, { archive = google_storage_bucket.archive.name, tiles = google_storage_bucket.tiles.name })
 }
 
 output "signer" {

@@ -81,6 +81,31 @@ resource "google_storage_bucket" "archive" {
   depends_on = [google_kms_crypto_key_iam_member.data]
 }
 
+# The logs as tiles, which the worker writes behind the checkpoints. Not in the archive: `checkpoint` is
+# replaced there, and its lock would refuse that. No versions, as there; what is replaced or deleted is
+# still there for a week, and all of it follows from the log.
+resource "google_storage_bucket" "tiles" {
+  name                        = "${var.project}-claim-ledger-tiles"
+  location                    = var.region
+  storage_class               = "STANDARD"
+  uniform_bucket_level_access = true
+  public_access_prevention    = var.public_tiles ? "inherited" : "enforced"
+
+  soft_delete_policy {
+    retention_duration_seconds = 604800
+  }
+
+  encryption {
+    default_kms_key_name = google_kms_crypto_key.data.id
+  }
+
+  logging {
+    log_bucket = google_storage_bucket.access_logs.name
+  }
+
+  depends_on = [google_kms_crypto_key_iam_member.data]
+}
+
 # Base backups and write-ahead log of CloudNativePG; Cloud SQL keeps its own.
 resource "google_storage_bucket" "backup" {
   name                        = "${var.project}-claim-ledger-backup"

@@ -15,6 +15,12 @@ variable "archive_retention_days" {
   default     = 3650
 }
 
+variable "public_tiles" {
+  description = "Whether everybody may read the logs as tiles; otherwise whoever you grant it to."
+  type        = bool
+  default     = false
+}
+
 variable "browser_origins" {
   description = "Origins whose pages may upload documents from the browser; none: servers alone."
   type        = list(string)

@@ -5,7 +5,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import yaml
 
+from service.app.setting_values import time_anchor, witness_policy
 from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, Settings
 from service.ledger.database import BACKGROUND_SIZE
 from service.operations.addresses import LIVE, READY
@@ -24,6 +26,8 @@ from tests.deploy.manifests import (
 
 POSTGRES = KUBERNETES / "components" / "postgres"
 TRACES = KUBERNETES / "components" / "traces"
+SIGNERS = {"witnesses": witness_policy, "time-stamps": time_anchor}
+"""Components by which others sign checkpoints, and what reads the file of each."""
 AUTHORITY = "/run/secrets/authority/ca.crt"
 DEVELOPMENT, PRODUCTION = "development", "production"
 PROBES = ("startup", "liveness", "readiness")
@@ -131,6 +135,40 @@ def test_traces_reach_their_collector():
     assert to["podSelector"]["matchLabels"] == {"app.kubernetes.io/name": service}
     assert to["namespaceSelector"]["matchLabels"] == {"kubernetes.io/metadata.name": namespace}
     assert port["port"] == address.port
+
+
+@pytest.mark.parametrize("component", SIGNERS)
+def test_what_others_sign_with_is_where_the_settings_say(component):
+    """Each process that has the component's settings has its file, which the product reads."""
+    folder = KUBERNETES / "components" / component
+    made = yaml.safe_load((folder / "kustomization.yaml").read_text())
+    (settings, files), (patch,) = made["configMapGenerator"], made["patches"]
+    assert settings["name"] == "claim-ledger-settings"
+    given = dict(line.split("=", 1) for line in (folder / "settings.env").read_text().splitlines())
+    assert set(given) <= KNOWN
+    mount, volume = (one["value"] for one in yaml.safe_load(patch["patch"]))
+    assert volume == {"name": mount["name"], "configMap": {"name": files["name"]}}
+    (name,) = files["files"]
+    (path,) = (text for variable, text in given.items() if variable.endswith("_FILE"))
+    assert path == f"{mount['mountPath']}/{name}"
+    assert SIGNERS[component](str(folder / name))
+    with_settings = [one for one in WORKLOADS if "envFrom" in WORKLOADS[one].container]
+    wanted = f"app.kubernetes.io/component in ({', '.join(with_settings)})"
+    assert patch["target"] == {"kind": "Deployment", "labelSelector": wanted}
+
+
+def test_the_worker_reaches_the_time_stamping_authority():
+    """By http, at the port of the address that is set; the base has https."""
+    folder = KUBERNETES / "components" / "time-stamps"
+    url = (folder / "settings.env").read_text().partition("_TIME_STAMP_URL=")[2].split()[0]
+    policy = named("NetworkPolicy", "to-the-time-stamping-authority", folder)["spec"]
+    (rule,), (outside,) = (
+        policy["egress"],
+        named("NetworkPolicy", "mail-outside", BASE)["spec"]["egress"],
+    )
+    assert _selected(policy["podSelector"]) == ["worker"]
+    assert rule["to"] == outside["to"]
+    assert (urlsplit(url).scheme, [one["port"] for one in rule["ports"]]) == ("http", [80])
 
 
 def test_nothing_is_reached_that_need_not_be():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.archive.port import Archive
+from service.archive.port import Archive, OpenArchive
 from service.storage.port import ObjectStore, UploadSigner
 from tests.deploy.manifests import KUBERNETES, OVERLAYS, manifests, named, remote_keys, settings_of
 from tests.deploy.provider_schema import STORED
@@ -20,9 +20,11 @@ CREATE, DELETE = "storage.objects.create", "storage.objects.delete"
 GET, LIST = "storage.objects.get", "storage.objects.list"
 DOCUMENTS = {"sign": {CREATE}, "under": {LIST}, "each": {LIST}, "part": {GET}, "delete": {DELETE}}
 ARCHIVE = {"put": {CREATE}, "get": {GET}, "names": {LIST}, "folders": {LIST}}
+TILES = ARCHIVE | {"replace": {CREATE, DELETE}}
 """The right that each call of our ports takes."""
 OF_THE_CHECK = {"storage.buckets.get"}
 """What `storage check` asks beside: the bucket's rules for browsers."""
+IF_PUBLIC = '${var.public_tiles ? "inherited" : "enforced"}'
 PRODUCTION = settings_of("production")
 
 
@@ -95,6 +97,11 @@ def test_rights_are_what_the_product_calls():
     assert {name for name, rights in granted.items() if DELETE in rights} == {"team"}
     archive = resource("google_project_iam_custom_role", "archive")["permissions"]
     assert set(archive) == set().union(*ARCHIVE.values())
+    assert set(TILES) == _calls(Archive) | _calls(OpenArchive)
+    tiles = resource("google_project_iam_custom_role", "tiles")["permissions"]
+    assert set(tiles) == set().union(*TILES.values())
+    member = resource("google_storage_bucket_iam_member", "tiles")["member"]
+    assert member == '${google_service_account.of["worker"].member}'
     assert resource("google_project_iam_custom_role", "sign")["permissions"] == [
         "iam.serviceAccounts.signBlob"
     ]
@@ -111,8 +118,19 @@ def test_the_archive_is_locked_and_documents_can_come_back():
     }  # what a claim refers to is never removed by age
     for one in blocks():
         if one.type == "google_storage_bucket":
-            assert one.body["public_access_prevention"] == "enforced"
+            public = one.body["public_access_prevention"]
+            assert public == (IF_PUBLIC if one.name == "tiles" else "enforced")
             assert one.body["uniform_bucket_level_access"] is True
+
+
+def test_tiles_can_be_replaced_and_are_public_only_if_somebody_says_so():
+    """No lock, and names are known, not listed, to strangers."""
+    assert "retention_policy" not in resource("google_storage_bucket", "tiles")
+    (option,) = [one.body for one in blocks() if one[::2] == ("variable", "public_tiles")]
+    assert option["default"] is False
+    public = resource("google_storage_bucket_iam_member", "public_tiles")
+    assert public["count"] == "${var.public_tiles ? 1 : 0}"
+    assert (public["member"], public["role"]) == ("allUsers", "roles/storage.legacyObjectReader")
 
 
 def test_the_database_survives_a_zone_and_a_mistake():
@@ -142,6 +160,7 @@ def test_the_manifests_and_terraform_name_the_same():
         assert PRODUCTION[f"CLAIM_LEDGER_{setting}"].endswith(f"-claim-ledger-{name}")
     assert PRODUCTION["CLAIM_LEDGER_STORAGE_SERVICE_ACCOUNT"].startswith("claim-ledger-signer@")
     assert "-claim-ledger-archive/" in PRODUCTION["CLAIM_LEDGER_ARCHIVE_URL"]
+    assert PRODUCTION["CLAIM_LEDGER_TILES_URL"].endswith("-claim-ledger-tiles")
     services = resource("google_compute_global_address", "services")
     ((rule,),) = [named("NetworkPolicy", "rate-limits", OVERLAYS / "production")["spec"]["egress"]]
     peered = f"{services['address']}/{services['prefix_length']}"

@@ -91,7 +91,10 @@ def program():
 
 
 def test_from_nothing_to_a_first_claim(composed):
-    """Every container becomes healthy; the page's commands work; Prometheus sees all processes."""
+    """Every container becomes healthy; the page's commands work; Prometheus sees all processes.
+
+    The log is signed, and written as tiles.
+    """
     compose, folder, environment = composed
     names = compose("ps", "--quiet").split()
 
@@ -117,6 +120,12 @@ def test_from_nothing_to_a_first_claim(composed):
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     made = json.loads(done.stdout[done.stdout.rindex('{"claim_id"') :])
     assert (made["already_existed"], made["claim_id"][:4]) == (False, "clm_")
+
+    logs = folder / "deploy/compose/state/tiles/localhost/claim-ledger"
+    team = ("run", "--rm", "-T", "-e", "CLAIM_LEDGER_STAFF=me@example.com", "team")
+    compose(*team, "audit", "checkpoint")
+    compose(*team, "audit", "tiles")
+    assert {one.parts[-3] for one in logs.glob("*/*/checkpoint")} == {"accounts", "live", "test"}
 
     def all_up():
         answer = httpx.get(

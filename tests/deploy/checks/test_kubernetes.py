@@ -68,7 +68,7 @@ def test_resources_hold_to_their_schemas(overlay):
     assert faults([one for one in built(overlay) if is_custom(one)]) == []
 
 
-@pytest.mark.parametrize("component", ["cloud-sql", "traces"])
+@pytest.mark.parametrize("component", ["cloud-sql", "time-stamps", "traces", "witnesses"])
 def test_components_that_no_overlay_has_build(tmp_path, component):
     """Beside the base; what they make holds to its schema."""
     shutil.copytree(KUBERNETES, tmp_path / "kubernetes")

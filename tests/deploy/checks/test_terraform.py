@@ -115,6 +115,7 @@ def test_it_is_valid_and_can_be_planned(copy):
         (VALIDATE, "storage.tf", "age = 1", 'age = "a day"', "a number is required"),
         (TEST, "identities.tf", "of[each.value[1]]", "of[each.value[0]]", "Invalid index"),
         (TEST, "storage.tf", "? [1] : []", "? [] : [1]", "although no origin is named"),
+        (TEST, "variables.tf", "= false", "= true", "although nobody said so"),
     ],
 )
 def test_what_is_wrong_is_refused(copy, command, file, right, wrong, said):
