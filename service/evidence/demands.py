@@ -1,23 +1,11 @@
 """What others have to have signed of a checkpoint, and what they have."""
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.evidence.policy import Policy
 from service.evidence.time_stamp import TimeAnchor, stamped_before
-
-
-class Countersigned(NamedTuple):
-    """What others have signed of a checkpoint of a size, as far as it was demanded.
-
-    `witnesses` have cosigned it, by their names in the policy; all that it covers `existed_before`
-    a time of an authority's clock.
-    """
-
-    size: int | None = None
-    witnesses: list[str] | None = None
-    existed_before: datetime | None = None
+from service.evidence.verdict import Countersigned
 
 
 class Demands(NamedTuple):

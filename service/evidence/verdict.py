@@ -2,11 +2,10 @@
 
 import base64
 from collections.abc import Collection
+from datetime import datetime
 from typing import NamedTuple, Self
 
 import msgspec
-
-from service.evidence.demands import Countersigned
 
 
 class Fault(NamedTuple):
@@ -17,6 +16,18 @@ class Fault(NamedTuple):
 
     position: int | None
     sentence: str
+
+
+class Countersigned(NamedTuple):
+    """What others have signed of a checkpoint of a size, as far as it was demanded.
+
+    `witnesses` have cosigned it, by their names in the policy; all that it covers `existed_before`
+    a time of an authority's clock.
+    """
+
+    size: int | None = None
+    witnesses: list[str] | None = None
+    existed_before: datetime | None = None
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -216,7 +216,7 @@ class Database:
         self.schema = schema
         self.url = url
         """For software that makes its own connections."""
-        self._is_pooled = pooled
+        self.is_pooled = pooled
         self._is_login_accepted = self._is_citus = False
         # The server that takes writes is found by what a session may do there by default: those of
         # `reads` become read-only afterwards.
@@ -248,25 +248,25 @@ class Database:
 
     @property
     def shares_snapshots(self) -> bool:
-        """Whether a session can read what another one's transaction sees.
+        """Whether a session on the same server can read what another one's transaction sees.
 
-        A pooler may lead to another server, and nodes of Citus have snapshots of their own.
+        Nodes of Citus have snapshots of their own.
         """
-        return not (self._is_pooled or self._is_citus)
+        return not self._is_citus
 
     def _pool(self, size: int, limits: Limits, accept: Accept) -> Pool:
         return self._make_pool(self.schema, size, limits, self._drain, Connector(accept))
 
     async def _open(self, name: str, settings: dict[str, str]) -> None:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}
-        if not self._is_pooled:
+        if not self.is_pooled:
             session |= _BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         await self.pools[name].open(
             self.url,
             session,
-            is_pooled=self._is_pooled,
-            local_limits=self._is_pooled and name == "background",
+            is_pooled=self.is_pooled,
+            local_limits=self.is_pooled and name == "background",
         )
 
     async def _accept(self, connection: LedgerConnection) -> None:
@@ -283,7 +283,7 @@ class Database:
                     f" not: give {self.schema} the login that `claim-ledger migrate` makes for it"
                 )
             self._is_login_accepted, self._is_citus = True, row["is_citus"]
-        if self._is_citus and not self._is_pooled:
+        if self._is_citus and not self.is_pooled:
             await connection.execute(_PLANNED_AGAIN, timeout=CONNECT_SECONDS_MAX)
 
     async def _accept_reads(self, connection: LedgerConnection) -> None:
@@ -293,11 +293,11 @@ class Database:
 
     async def _is_at_work(self, server_pid: int) -> bool:
         try:
-            row = await self.reads.fetchrow(_SQL.is_at_work, server_pid, self._is_pooled)
+            row = await self.reads.fetchrow(_SQL.is_at_work, server_pid, self.is_pooled)
         except LedgerError:
             # It answers nobody. A pooler may only have no place left to ask by. It would drop the
             # backend of a connection that is closed, which goes on, and open another.
-            return self._is_pooled
+            return self.is_pooled
         return row is not None and row["is_at_work"]
 
 

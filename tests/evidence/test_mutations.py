@@ -10,6 +10,7 @@ import uvloop
 
 from service.evidence import note
 from service.evidence.verdict import Verdict
+from service.evidence.verify import part as part_check
 from service.evidence.verify.confirm import confirmed
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import Confirm, verify
@@ -30,6 +31,13 @@ _REFUSED = (Unchanged, asyncpg.IntegrityConstraintViolationError, asyncpg.DataEr
 def signatures_known(monkeypatch):
     """Verify each note's signature once: ten thousand verdicts open the same few notes."""
     monkeypatch.setattr(note, "_verify", cache(note._verify))  # noqa: SLF001 - a pure function
+
+
+@pytest.fixture(autouse=True)
+def few_streams(monkeypatch):
+    """Have the parts of a log put streams away, as those of a long one do."""
+    monkeypatch.setattr(part_check, "STREAMS_MAX", 3)
+    monkeypatch.setattr(part_check, "STEP", 7)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

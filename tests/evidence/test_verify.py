@@ -8,16 +8,11 @@ import pytest
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
-from service.evidence.verify import confirm
-from service.evidence.verify.confirm import macs_hold
 from service.evidence.verify.expectations import Evidence, published_evidence
 from service.evidence.verify.ledger_verifier import size_of, verify_ledger
-from service.evidence.verify.part import NO_KEY, PartOutcome
-from service.evidence.verify.part_process import PartProcess
 from service.evidence.verify.rows import Streams
 from service.facts.lineages import lineage_stream
 from service.facts.partners import PartnerApproved
-from service.ledger.event_macs import UNBOUND, EventKeys
 from service.ledger.merkle import EMPTY_ROOT
 from tests.evidence.checkpointing import directory_at
 from tests.evidence.rewrites import make_hashes_again
@@ -49,32 +44,6 @@ async def test_a_log_with_events_that_wait_holds(log, accounts):
     assert (verdict.ok, verdict.fault, verdict.position) == (True, None, None)
     assert (verdict.size, verdict.checkpoints, verdict.lineages) == (SIZE, 3, 1)
     assert sum(read) == await size_of(accounts.database) == SIZE
-
-
-async def test_processes_of_their_own_read_a_part_each(log, accounts, monkeypatch):
-    """They see the snapshot of the one that asks; what they confirm is not walked through again."""
-    started, read = [], []
-
-    def start(*arguments):
-        started.append(PartProcess(*arguments))
-        return started[-1]
-
-    monkeypatch.setattr(confirm, "PART_EVENTS_MIN", SIZE // 2)
-    monkeypatch.setattr(confirm, "processes", lambda: 2)
-    monkeypatch.setattr(confirm, "PartProcess", start)
-    verdict = await verify_ledger(accounts.database, log.published, read.append)
-    assert (verdict.fault, verdict.size, verdict.checkpoints) == (None, SIZE, 3)
-    assert (len(started), sum(read), min(read) < 0) == (2, SIZE, False)
-
-
-def test_a_key_that_an_earlier_part_retired_counts_in_no_later_one():
-    """A part alone does not know which keys were retired before it."""
-    keys = EventKeys({1: b"1", 2: b"2"}, since_start=True, signing=2)
-    retiring, later = PartOutcome(10, 1, 2, (), ()), PartOutcome(20, 2, UNBOUND, (), ())
-    assert macs_hold(keys, [retiring, later])
-    assert not macs_hold(keys, [retiring, later._replace(lowest_key=1)])
-    assert not macs_hold(keys, [retiring._replace(lowest_key=UNBOUND), later])
-    assert macs_hold(keys, [retiring._replace(lowest_key=NO_KEY), later])
 
 
 async def test_it_verifies_while_the_service_goes_on(log, accounts):

@@ -8,9 +8,9 @@ import click
 
 from service.cli.verdict import Fields
 from service.core.clock import timestamp
-from service.evidence.demands import Countersigned
 from service.evidence.policy import POLICY_BYTES_MAX, parse_policy
 from service.evidence.time_stamp import ANCHOR_BYTES_MAX, TimeAnchor
+from service.evidence.verdict import Countersigned
 
 T = TypeVar("T")
 

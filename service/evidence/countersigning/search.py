@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from service.evidence.checkpoints.signatures import with_signatures
-from service.evidence.demands import Countersigned, Demands
+from service.evidence.demands import Demands
 from service.evidence.note import NoteInvalid, NoteSignature
+from service.evidence.verdict import Countersigned
 from service.ledger.database import Connection
 from service.ledger.sql import queries
 

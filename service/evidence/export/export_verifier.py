@@ -6,7 +6,7 @@ from typing import BinaryIO, Final
 
 from service.evidence.authorisation import Lineage
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.demands import NO_DEMANDS, Countersigned, Demands
+from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
     CHECKPOINT_BEGINS,
     LINE_BYTES_MAX,
@@ -23,7 +23,7 @@ from service.evidence.export.format import (
 )
 from service.evidence.export.linked import lineage_begun, shared_size
 from service.evidence.note import NoteKey
-from service.evidence.verdict import Fault, Verdict
+from service.evidence.verdict import Countersigned, Fault, Verdict
 from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange, is_consistent, root_by_inclusion
 

@@ -9,7 +9,7 @@ import msgspec
 
 from service.core.clock import timestamp
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.demands import NO_DEMANDS, Countersigned, Demands
+from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
     LINE_BYTES_MAX,
     EventLine,
@@ -21,6 +21,7 @@ from service.evidence.export.format import (
 )
 from service.evidence.export.included import check_event
 from service.evidence.note import NoteKey
+from service.evidence.verdict import Countersigned
 
 BEGINS: Final = "ClaimCreated"
 

@@ -1,4 +1,4 @@
-"""Confirming that a log holds: its parts are checked at once, each by a process of its own.
+"""Confirming that a log holds: its parts are checked at once, by this process and some others.
 
 It says that all holds, or nothing: then the walk reads the log from the start, and finds what is
 wrong, and where. Beyond what each part checks by itself, the parts are joined: the tree over all of
@@ -9,29 +9,24 @@ bound by a key that an earlier part retired.
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from itertools import zip_longest
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
-from service.evidence.verify.part_process import (
-    CheckedPart,
-    LocalPart,
-    PartFailed,
-    PartPlace,
-    PartProcess,
-)
+from service.evidence.verify.part_process import PartFailed, PartPlace, PartProcess, server_of
+from service.evidence.verify.segments import JoinedStreams, Segments
 from service.evidence.verify.walk import Walk
 from service.ledger.database import Connection, Database
 from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
 PROCESSES_MAX: Final = 4
-"""As many connections to the ledger."""
+"""This one included; as many connections to the ledger."""
 PART_EVENTS_MIN: Final = 25_000
 """A smaller part is read before a process for it has started."""
-_STREAMS: Final = 10_000
 
 _SQL = queries("service.evidence.verify")
 Advance = Callable[[int], object]
@@ -76,25 +71,15 @@ async def confirmed(
     size = max(0, await connection.fetchval(_SQL.size.on(judges.schema)) or 0)
     count = parts if reading is None else min(processes(), parts, size // PART_EVENTS_MIN)
     tasks = tasks_of(judges, size, sizes, max(1, count))
-    with ExitStack() as ending:
-        joined = _Joined(walk, len(tasks), advance)
-        if reading is None or len(tasks) == 1:
-            here = [PartCheck(task, joined.of(number)) for number, task in enumerate(tasks)]
-            outcomes = [await part.check(connection) for part in here]
-            checked: Sequence[CheckedPart] = [LocalPart(part) for part in here]
-        else:
-            place = await _place(connection, judges.schema, reading)
-            checked = [
-                PartProcess(place, task, joined.of(number)) for number, task in enumerate(tasks)
-            ]
-            for one in checked:
-                ending.callback(one.close)
-            outcomes = await _outcomes(checked)
-        sound = [one for one in outcomes if one is not None]
-        if len(sound) < len(tasks) or not joined.holds() or walk.end() is not None:
-            return False
-        return macs_hold(judges.keys, sound) and await _streams_hold(
-            connection, walk, checked, sound, judges.schema
+    joined = _Joined(walk, len(tasks), advance)
+    with closing(joined.streams):
+        outcomes = await _outcomes(connection, tasks, joined, reading)
+        return (
+            outcomes is not None
+            and joined.holds()
+            and walk.end() is None
+            and macs_hold(judges.keys, outcomes)
+            and await _streams_hold(connection, walk, joined.streams, outcomes, judges.schema)
         )
 
 
@@ -104,9 +89,13 @@ def processes() -> int:
 
 
 def tasks_of(judges: Judges, size: int, sizes: Iterable[int], count: int) -> list[Task]:
-    """Return the parts of a log of about so many events, cut where the tree is compared."""
+    """Return the parts of a log of about so many events, cut where the tree is compared.
+
+    The first one begins at once, and is larger by what it has read when the others have started.
+    """
     cuts = sorted({one for one in sizes if one > 0})
-    ends = [size * number // count for number in range(count)]
+    ahead = min(PART_EVENTS_MIN, size // count)
+    ends = [0, *(ahead + (size - ahead) * number // count for number in range(1, count))]
     return [
         Task(
             judges.schema,
@@ -120,24 +109,70 @@ def tasks_of(judges: Judges, size: int, sizes: Iterable[int], count: int) -> lis
     ]
 
 
+async def _outcomes(
+    connection: Connection, tasks: Sequence[Task], joined: "_Joined", reading: Reading | None
+) -> Sequence[PartOutcome] | None:
+    """Check the parts, the first one here; return None as soon as one may not hold."""
+    here = PartCheck(tasks[0], joined.of(0))
+    with ExitStack() as ending:
+        others: list[PartProcess] = []
+        if reading is not None and len(tasks) > 1:
+            place = await _place(connection, tasks[0].schema, reading)
+            for number, task in enumerate(tasks[1:], 1):
+                others.append(PartProcess(place, task, joined.of(number)))
+                ending.callback(others[-1].close)
+        checks = [asyncio.create_task(_outcome(one, here)) for one in others]
+        ending.callback(_cancel, checks)
+        found = [await here.check(connection)]
+        waiting = set(checks)
+        while waiting and None not in found:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            found += [one.result() for one in done if one.result() is None]
+        if None in found:
+            return None
+        found += [one.result() for one in checks]
+    return await _rest(connection, tasks, joined, found)
+
+
+async def _rest(
+    connection: Connection,
+    tasks: Sequence[Task],
+    joined: "_Joined",
+    found: Sequence[PartOutcome | PartFailed | None],
+) -> Sequence[PartOutcome] | None:
+    """Read the parts here that no process has read; return the outcomes of all."""
+    outcomes: list[PartOutcome] = []
+    for number, (task, known) in enumerate(zip_longest(tasks, found)):
+        outcome = known
+        if not isinstance(outcome, PartOutcome):
+            outcome = await PartCheck(task, joined.of(number)).check(connection)
+        if outcome is None:
+            return None
+        outcomes.append(outcome)
+    return outcomes
+
+
+async def _outcome(part: PartProcess, here: PartCheck) -> PartOutcome | PartFailed | None:
+    """Wait for a part; where it may not hold, stop `here`, too."""
+    try:
+        outcome = await part.check()
+    except PartFailed as failed:
+        return failed
+    if outcome is None:
+        here.stop()
+    return outcome
+
+
+def _cancel(checks: Iterable["asyncio.Task[PartOutcome | PartFailed | None]"]) -> None:
+    for check in checks:
+        check.cancel()
+
+
 async def _place(connection: Connection, schema: str, reading: Reading) -> PartPlace:
     snapshot = await connection.fetchval(_SQL.snapshot_export.on(schema))
-    return PartPlace(reading.database.url, str(snapshot), *reading[1:])
-
-
-async def _outcomes(parts: Sequence[PartProcess]) -> list[PartOutcome | None]:
-    """Wait for all parts, or for the first one that does not hold."""
-    checks = [asyncio.create_task(part.check()) for part in parts]
-    try:
-        for check in asyncio.as_completed(checks):
-            if await check is None:
-                return [None]
-        return [check.result() for check in checks]
-    except PartFailed:
-        return [None]
-    finally:
-        for check in checks:
-            check.cancel()
+    database, *seconds = reading
+    server = await server_of(connection, schema)
+    return PartPlace(database.url, database.is_pooled, server, str(snapshot), *seconds)
 
 
 class _Joined:
@@ -147,14 +182,24 @@ class _Joined:
         self._walk = walk
         self._advance = advance
         self._passed: list[list[Passed]] = [[] for _ in range(count)]
+        self._rows = [0] * count
+        self.streams = JoinedStreams(count)
 
-    def of(self, number: int) -> Callable[[Passed], object]:
-        """Return what takes that which a part sends."""
+    def of(self, number: int) -> Callable[[Passed | Segments], object]:
+        """Return what takes that which a part sends, from its start."""
+        self._advance(-self._rows[number])
+        self._rows[number] = 0
+        self._passed[number].clear()
+        self.streams.forget(number)
 
-        def take(passed: Passed) -> None:
-            self._advance(passed.rows)
-            if passed.subtrees:
-                self._passed[number].append(passed)
+        def take(sent: Passed | Segments) -> None:
+            if isinstance(sent, Segments):
+                self.streams.put(number, sent)
+                return
+            self._advance(sent.rows)
+            self._rows[number] += sent.rows
+            if sent.subtrees:
+                self._passed[number].append(sent)
 
         return take
 
@@ -184,7 +229,7 @@ def macs_hold(keys: EventKeys | None, outcomes: Sequence[PartOutcome]) -> bool:
 async def _streams_hold(
     connection: Connection,
     walk: Walk,
-    parts: Sequence[CheckedPart],
+    streams: JoinedStreams,
     outcomes: Sequence[PartOutcome],
     schema: str,
 ) -> bool:
@@ -192,37 +237,20 @@ async def _streams_hold(
 
     Only of those streams that have events which wait for their number.
     """
-    for number, (part, outcome) in enumerate(zip(parts, outcomes, strict=True)):
-        earlier = parts[:number]
-        streams = [stream for stream, _, _ in outcome.continued]
-        found = await _last(earlier, streams)
-        for (_, version, append_id), before in zip(outcome.continued, found, strict=True):
-            if before is None or version != before[0] + 1 or append_id <= before[1]:
-                return False
-        if None in await _last(earlier, list(outcome.acted)):
-            return False
-        if earlier:
-            async for ids in part.begun():
-                if not all([await one.lacks(ids) for one in earlier]):
-                    return False
     rows = await connection.fetch(_SQL.waiting_streams.on(schema))
     waiting = [row["originator_id"] for row in rows if isinstance(row["originator_id"], UUID)]
-    for stream, last in zip(
-        waiting, await _last(parts, [one.bytes for one in waiting]), strict=True
-    ):
-        if last is not None:
-            walk.rows.streams.put(stream, *last)
+    acted = [
+        (stream, (part, turn))
+        for part, outcome in enumerate(outcomes)
+        for stream, turn in outcome.acted
+    ]
+    found = streams.whole({*(one.bytes for one in waiting), *(stream for stream, _ in acted)})
+    if found is None:
+        return False
+    for stream, when in acted:
+        if stream not in found or found[stream].began >= when:
+            return False
+    for stream in waiting:
+        if (last := found.get(stream.bytes)) is not None:
+            walk.rows.streams.put(stream, last.version, last.append_id)
     return True
-
-
-async def _last(
-    parts: Sequence[CheckedPart], streams: Sequence[bytes]
-) -> list[tuple[int, int] | None]:
-    """Return the last version and append_id of each stream in these parts; None: it has none."""
-    found: list[tuple[int, int] | None] = [None] * len(streams)
-    for start in range(0, len(streams), _STREAMS):
-        some = list(streams[start : start + _STREAMS])
-        for part in parts:  # the last one that has events of a stream counts
-            for at, last in enumerate(await part.last(some), start):
-                found[at] = last or found[at]
-    return found

@@ -6,7 +6,7 @@ to whoever joins the parts (service/evidence/verify/confirm.py).
 """
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from struct import Struct
 from typing import Final, NamedTuple
@@ -14,21 +14,20 @@ from uuid import UUID
 
 from service.evidence.verify.actors import BEFORE_MAX, Actors
 from service.evidence.verify.known_actors import NEVER, KnownActors
-from service.evidence.verify.rows import FIRST, LogRow, Streams
-from service.ledger.binding import BOUND_TOPIC, boundary_stream
+from service.evidence.verify.part_macs import Odd, PartMacs
+from service.evidence.verify.rows import FIRST, LogRow
+from service.evidence.verify.segments import STREAMS_MAX, PartStreams, Segments
 from service.ledger.database import Connection
-from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys, keyed_hash
+from service.ledger.event_macs import EventKeys
 from service.ledger.merkle import HASH_BYTES, Subtrees
 from service.ledger.sql import queries
 
 STEP: Final = 200_000
 """Positions that one COPY is of: it ends by itself where the rest is not wanted any more."""
-NO_KEY: Final = 1 << 16
-"""Above every key's id: no event needed one."""
-APPEND_ID_BITS: Final = 64
 BEYOND: Final = (1 << 63) - 1
 STREAM_BYTES: Final = 16
-_BATCH: Final = 10_000 * STREAM_BYTES
+_PASSED_MIN: Final = 4096
+"""Rows after which the tree grows: it is told to another process, and fewer cost more each."""
 _TOPICS_MAX: Final = 10_000
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 _HEADER_BYTES: Final = 19
@@ -41,7 +40,7 @@ _WIDTHS: Final = (8, 8, 8, 8, STREAM_BYTES, HASH_BYTES)
 """How many columns a row has, and how wide those are that have a width."""
 _SQL = queries("service.evidence.verify")
 
-Send = Callable[["Passed"], object]
+Send = Callable[["Passed | Segments"], object]
 
 
 class Passed(NamedTuple):
@@ -71,36 +70,33 @@ class PartOutcome(NamedTuple):
     """What the parts before it have to agree with, where all rows of a part hold by themselves.
 
     `lowest_key` is the oldest event key that a MAC before the first boundary is of, and
-    `oldest_key` the one that the last boundary names, or UNBOUND. `continued` are the streams that
-    began before: the version and append_id with which each goes on. `acted` are streams of entities
-    that have to have begun before.
+    `oldest_key` the one that the last boundary names, or UNBOUND. `acted` are streams of entities
+    that have to have begun before a turn of this part's segments.
     """
 
     size: int
     lowest_key: int
     oldest_key: int
-    continued: Sequence[tuple[bytes, int, int]]
-    acted: Sequence[bytes]
+    acted: Sequence[tuple[bytes, int]]
 
 
 class PartCheck:
     """The rows of a part so far, and afterwards what is asked of them."""
 
     def __init__(self, task: Task, send: Send) -> None:
-        """`send` gets what passed, for the tree and the progress."""
+        """`send` gets what passed, for the tree and the progress, and the streams."""
         self._task = task
         self._send = send
         self._due = task.after + 1
         self._cuts = [*reversed(task.cuts)]
         self._subtrees = Subtrees(task.after)
-        self._last: dict[bytes, int] = {}
-        self._continued: dict[bytes, tuple[int, int]] = {}
+        self._leaves: list[bytes] = []
+        self._streams = PartStreams(send)
         self._topics: dict[bytes, str] = {}
-        self._macs = _Macs(task.schema, task.keys)
+        self._macs = PartMacs(task.schema, task.keys)
         self._actors: Actors | None = None
-        self._acted = _Acted(self._last)
         if task.actors is not None:
-            self._actors = Actors(task.schema, task.actors, self._acted)
+            self._actors = Actors(task.schema, task.actors, self._streams)
         self._rest: bytes = b""
         self._is_begun = False
         self.holds = True
@@ -132,23 +128,9 @@ class PartCheck:
                 return
             after = upto
 
-    def begun(self) -> Iterator[bytes]:
-        """Yield the ids of the streams that begin in this part, joined."""
-        ids = [stream for stream in self._last if stream not in self._continued]
-        size = _BATCH // STREAM_BYTES
-        for start in range(0, len(ids), size):
-            yield b"".join(ids[start : start + size])
-
-    def lacks(self, joined: bytes) -> bool:
-        """Return whether none of these streams has an event in this part."""
-        ids = (joined[at : at + STREAM_BYTES] for at in range(0, len(joined), STREAM_BYTES))
-        return self._last.keys().isdisjoint(ids)
-
-    def last(self, streams: Iterable[bytes]) -> list[tuple[int, int] | None]:
-        """Return the last version and append_id of each stream; None: it has none here."""
-        found = map(self._last.get, streams)
-        mask = (1 << APPEND_ID_BITS) - 1
-        return [None if one is None else (one >> APPEND_ID_BITS, one & mask) for one in found]
+    def stop(self) -> None:
+        """Let the rest be: another part does not hold. The caller's connection stays usable."""
+        self.holds = False
 
     async def _look_back(self, connection: Connection, actors: Actors) -> None:
         """Let actors know the times of the events before the part."""
@@ -180,18 +162,19 @@ class PartCheck:
                 return
             self.holds = data.startswith(_SIGNATURE)
             data, self._rest, self._is_begun = data[_HEADER_BYTES:], b"", True
-        before = self._due
-        leaves: list[bytes] = []
         try:
-            self._rest = self._rows(b"".join((self._rest, data)), leaves)
+            self._rest = self._rows(b"".join((self._rest, data)), self._leaves)
+            if len(self._streams.last) >= STREAMS_MAX:
+                self._streams.put_away()
         except Exception:  # noqa: BLE001 - whatever is odd is left to the walk
             self.holds = False
-        if self.holds:
-            self._pass(before - 1, leaves)
+        if self.holds and len(self._leaves) >= _PASSED_MIN:
+            self._pass()
 
-    def _pass(self, size: int, leaves: list[bytes]) -> None:
+    def _pass(self) -> None:
         """Grow the tree, and send it at each size where it is wanted."""
-        done = 0
+        leaves, self._leaves, done = self._leaves, [], 0
+        size = self._due - 1 - len(leaves)
         while self._cuts and self._cuts[-1] <= size + len(leaves):
             cut = self._cuts.pop()
             upto = cut - size
@@ -206,8 +189,8 @@ class PartCheck:
         """Check the whole rows of what was sent; return what is left of it."""
         at, size, due = 0, len(data), self._due
         fixed, fixed_bytes, length = _FIXED.unpack_from, _FIXED.size, _LENGTH.unpack_from
-        topics, last, macs = self._topics, self._last, self._macs
-        continued, is_first, actors = self._continued, self._task.after == 0, self._actors
+        topics, last, macs = self._topics, self._streams.last, self._macs
+        continued, actors = self._streams.continued, self._actors
         open_since = {} if actors is None else actors.open_since
         before = None if actors is None else actors.before
         decode, has_keys = Actors.meta_of, self._task.keys is not None
@@ -245,17 +228,17 @@ class PartCheck:
                 b"\x00claim-ledger event v1\n%d\n%d\n%b" % (position, append_id, of_writer)
             ).digest()
             if leaf != logged:
-                raise _Odd
+                raise Odd
             if has_keys:
                 macs.check(mac, of_writer, name, stream)
             known = last.get(stream)
             if known is None:
-                if version != 1:
-                    if is_first:
-                        raise _Odd
-                    continued[stream] = (version, append_id)
+                if version < 1:
+                    raise Odd
+                if version > 1:
+                    continued[stream] = version << 64 | append_id
             elif version != (known >> 64) + 1 or append_id <= known & 0xFFFF_FFFF_FFFF_FFFF:
-                raise _Odd
+                raise Odd
             last[stream] = version << 64 | append_id
             if before is not None:
                 meta = decode(state)
@@ -270,23 +253,23 @@ class PartCheck:
         return self._left(data[at:])
 
     def _left(self, rest: bytes) -> bytes:
-        """Return the beginning of a row that is not whole yet; raise _Odd where it is none."""
+        """Return the beginning of a row that is not whole yet; raise Odd where it is none."""
         if len(rest) > _ROW_BYTES_MAX:
-            raise _Odd
+            raise Odd
         if len(rest) >= 2 and rest[:2] != b"\0\x08":  # noqa: PLR2004 - the number of columns
             if rest != _TRAILER:
-                raise _Odd
+                raise Odd
             return rest
         if len(rest) >= _FIXED.size:
             columns, n1, position, n2, append_id, n3, _, n4, _, n5, *_ = _FIXED.unpack_from(rest)
             if (columns, n1, n2, n3, n4, n5) != _WIDTHS or position != self._due or append_id < 1:
-                raise _Odd
+                raise Odd
         return rest
 
     def _topic(self, raw: bytes) -> str:
         name = raw.decode()
         if not name.isprintable() or not name:
-            raise _Odd
+            raise Odd
         if len(self._topics) < _TOPICS_MAX:
             self._topics[raw] = name
         return name
@@ -311,58 +294,15 @@ class PartCheck:
     def _outcome(self) -> PartOutcome | None:
         if self._actors is not None and self._actors.fault() is not None:
             return None
+        self._pass()
         if self._cuts:  # something is expected beyond the end
             return None
         size = self._due - 1
         self._send(Passed(0, size, self._subtrees.nodes))
         self._subtrees = Subtrees(size)
-        continued = [(stream, *first) for stream, first in self._continued.items()]
-        macs = self._macs
-        return PartOutcome(size, macs.lowest, macs.oldest, continued, [*self._acted.elsewhere])
-
-
-class _Odd(Exception):
-    """A row is not what it should be."""
-
-
-class _Macs:
-    """Checks the rows' MACs; which keys count since before the part is not known here."""
-
-    def __init__(self, ledger: str, keys: EventKeys | None) -> None:
-        self.lowest = NO_KEY
-        self.oldest = UNBOUND
-        self._stream = boundary_stream(ledger).bytes
-        known = {} if keys is None else keys.keys
-        self._made = {key_id: keyed_hash(key) for key_id, key in known.items()}
-
-    def check(self, mac: bytes | None, of_writer: bytes, topic: str, stream: bytes) -> None:
-        """Raise _Odd where the service cannot have written an event."""
-        key_id = UNBOUND
-        if mac is not None:
-            if len(mac) != MAC_BYTES:
-                raise _Odd
-            key_id = mac[0]
-            made = self._made[key_id]
-            if made(sha256(b"claim-ledger event mac v1\n" + of_writer).digest()) != mac[1:]:
-                raise _Odd
-        if not self.oldest and key_id < self.lowest:
-            self.lowest = key_id
-        if key_id < self.oldest:
-            raise _Odd
-        if topic == BOUND_TOPIC and stream == self._stream and mac is not None:
-            self.oldest = key_id
-
-
-class _Acted(Streams):
-    """The streams that have begun here; where one has not, it has to have begun before."""
-
-    def __init__(self, here: dict[bytes, int]) -> None:
-        super().__init__()
-        self._here = here
-        self.elsewhere: dict[bytes, None] = {}
-
-    def has_begun(self, stream: UUID) -> bool:
-        """Return True: the others are asked for at the end."""
-        if stream.bytes not in self._here:
-            self.elsewhere[stream.bytes] = None
-        return True
+        try:
+            self._streams.put_away()
+        except OSError:  # no place for them: the walk takes none
+            return None
+        macs, acted = self._macs, self._streams.elsewhere
+        return PartOutcome(size, macs.lowest, macs.oldest, [*acted.items()])

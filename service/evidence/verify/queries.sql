@@ -194,6 +194,13 @@ left join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1
 order by l.position
 
+-- name: server
+-- Which run of which server this is.
+select concat_ws(
+    ' ', system_identifier::text, pg_postmaster_start_time()::text, pg_is_in_recovery()::text
+) as server
+from pg_control_system()
+
 -- name: size
 -- About how many events there are to read.
 select size from ledger.head

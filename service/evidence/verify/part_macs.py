@@ -1,0 +1,42 @@
+"""Checking the MACs of a part's rows, where the keys that count before it are not known."""
+
+from hashlib import sha256
+from typing import Final
+
+from service.ledger.binding import BOUND_TOPIC, boundary_stream
+from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys, keyed_hash
+
+NO_KEY: Final = 1 << 16
+"""Above every key's id: no event needed one."""
+
+
+class Odd(Exception):
+    """A row is not what it should be."""
+
+
+class PartMacs:
+    """Checks the rows' MACs; which keys count since before the part is not known here."""
+
+    def __init__(self, ledger: str, keys: EventKeys | None) -> None:
+        self.lowest = NO_KEY
+        self.oldest = UNBOUND
+        self._stream = boundary_stream(ledger).bytes
+        known = {} if keys is None else keys.keys
+        self._made = {key_id: keyed_hash(key) for key_id, key in known.items()}
+
+    def check(self, mac: bytes | None, of_writer: bytes, topic: str, stream: bytes) -> None:
+        """Raise Odd where the service cannot have written an event."""
+        key_id = UNBOUND
+        if mac is not None:
+            if len(mac) != MAC_BYTES:
+                raise Odd
+            key_id = mac[0]
+            made = self._made[key_id]
+            if made(sha256(b"claim-ledger event mac v1\n" + of_writer).digest()) != mac[1:]:
+                raise Odd
+        if not self.oldest and key_id < self.lowest:
+            self.lowest = key_id
+        if key_id < self.oldest:
+            raise Odd
+        if topic == BOUND_TOPIC and stream == self._stream and mac is not None:
+            self.oldest = key_id

@@ -1,0 +1,144 @@
+"""The streams of a log that several parts have read: what each part saw of one, and its whole.
+
+A part keeps the last events of so many streams, and puts them away where they are more: as
+segments, a stream's first event and its last one between two such moments. The segments of all
+parts are joined by streams at the end, a few of those at a time. So memory has a bound, however
+long the log is.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from struct import Struct
+from tempfile import SpooledTemporaryFile
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from service.evidence.verify.rows import Streams
+
+STREAMS_MAX: Final = 500_000
+"""Streams that a part keeps: some 200 bytes each."""
+SPOOLED_BYTES_MAX: Final = 64 << 20
+"""More segments than these are on disk, in a file without a name."""
+APPEND_ID_BITS: Final = 64
+_APPEND_ID_MASK: Final = (1 << APPEND_ID_BITS) - 1
+_EVENT_BYTES: Final = 16
+_SEGMENT: Final = Struct(">16s16s16s")
+"""A stream, its first event here, and its last one: each of those is version and append_id."""
+_BEGUN: Final = bytes(_EVENT_BYTES)
+"""In place of the first event, where that is the stream's first of all."""
+_FIRST_BYTES: Final = range(256)
+
+
+class Segments(NamedTuple):
+    """Segments of streams whose ids begin with a byte; `turn` counts how often some were sent."""
+
+    turn: int
+    first_byte: int
+    joined: bytes
+
+
+class Whole(NamedTuple):
+    """A stream: the part and turn that met it first, and its last version and append_id."""
+
+    began: tuple[int, int]
+    version: int
+    append_id: int
+
+
+class PartStreams(Streams):
+    """The streams of a part, by their ids.
+
+    `last` has the last event of each one, version and append_id in one number: a pair would take
+    twice the memory. `continued` has the first one where a stream did not begin here.
+    """
+
+    def __init__(self, send: Callable[[Segments], object]) -> None:
+        """`send` takes what is put away."""
+        super().__init__()
+        self._send = send
+        self.last: dict[bytes, int] = {}
+        self.continued: dict[bytes, int] = {}
+        self.elsewhere: dict[bytes, int] = {}
+        """Streams that were asked for and are not here, and the turn: they began before."""
+        self._turn = 0
+
+    def has_begun(self, stream: UUID) -> bool:
+        """Return True: where it is not known here, it is looked for at the end."""
+        if stream.bytes not in self.last:
+            self.elsewhere.setdefault(stream.bytes, self._turn)
+        return True
+
+    def put_away(self) -> None:
+        """Send all streams away, and begin anew."""
+        by_byte: list[list[bytes]] = [[] for _ in _FIRST_BYTES]
+        continued = self.continued
+        for stream, last in self.last.items():
+            first = continued.get(stream)
+            begun = _BEGUN if first is None else first.to_bytes(_EVENT_BYTES)
+            by_byte[stream[0]].append(stream + begun + last.to_bytes(_EVENT_BYTES))
+        self.last.clear()
+        continued.clear()
+        for first_byte, segments in enumerate(by_byte):
+            if segments:
+                self._send(Segments(self._turn, first_byte, b"".join(segments)))
+        self._turn += 1
+
+
+class JoinedStreams:
+    """The segments of all parts."""
+
+    def __init__(self, parts: int) -> None:
+        """Begin without any; `close` it afterwards."""
+        self._file = SpooledTemporaryFile[bytes](max_size=SPOOLED_BYTES_MAX)
+        self._places: list[list[tuple[Segments, int, int]]] = [[] for _ in range(parts)]
+        self.close = self._file.close
+
+    def put(self, part: int, segments: Segments) -> None:
+        """Take segments of a part, in their order; raises OSError if there is no place for them."""
+        at = self._file.seek(0, 2)
+        self._file.write(segments.joined)
+        place = (segments._replace(joined=b""), at, len(segments.joined))
+        self._places[part].append(place)
+
+    def forget(self, part: int) -> None:
+        """Take back what a part has sent: it is read again."""
+        self._places[part].clear()
+
+    def whole(self, wanted: Collection[bytes]) -> dict[bytes, Whole] | None:
+        """Return those of the `wanted` streams that there are; None where one does not go on.
+
+        Each has to begin once, with its first version, and to go on with the next one, which was
+        appended later.
+        """
+        found: dict[bytes, Whole] = {}
+        for first_byte in _FIRST_BYTES:
+            last: dict[bytes, bytes] = {}
+            for when, joined in self._of(first_byte):
+                for stream, first, end in _SEGMENT.iter_unpack(joined):
+                    if not _goes_on(last.get(stream), first):
+                        return None
+                    last[stream] = end
+                    if stream in wanted:
+                        began = found[stream].began if stream in found else when
+                        found[stream] = Whole(began, *_event(end))
+        return found
+
+    def _of(self, first_byte: int) -> Iterator[tuple[tuple[int, int], bytes]]:
+        for part, places in enumerate(self._places):
+            for segments, at, size in places:
+                if segments.first_byte == first_byte:
+                    self._file.seek(at)
+                    yield (part, segments.turn), self._file.read(size)
+
+
+def _goes_on(last: bytes | None, first: bytes) -> bool:
+    if last is None:
+        return first == _BEGUN
+    if first == _BEGUN:
+        return False
+    (version, append_id), (before, appended_before) = _event(first), _event(last)
+    return version == before + 1 and append_id > appended_before
+
+
+def _event(raw: bytes) -> tuple[int, int]:
+    both = int.from_bytes(raw)
+    return both >> APPEND_ID_BITS, both & _APPEND_ID_MASK

@@ -1,0 +1,195 @@
+"""Verifying a log in parts, by several processes: each row once, and nothing left behind."""
+
+import asyncio
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from service.evidence.verify import confirm, part
+from service.evidence.verify.confirm import macs_hold
+from service.evidence.verify.ledger_verifier import verify_ledger
+from service.evidence.verify.part import PartOutcome
+from service.evidence.verify.part_macs import NO_KEY
+from service.evidence.verify.part_process import PartFailed, PartProcess
+from service.evidence.verify.segments import JoinedStreams
+from service.ledger.database import Database
+from service.ledger.event_macs import UNBOUND, EventKeys
+from tests.evidence.sealed_log import SIZE, disarm, make_sealed_log
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.pgbouncer import logins, pooler
+
+
+@pytest.fixture
+async def log(database_url, tmp_path):
+    """Return a log with checkpoints in this test's database."""
+    return await make_sealed_log(database_url, tmp_path)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Return the processes that read parts, of which there are some for this small log."""
+    made = []
+
+    def start(*arguments):
+        made.append(PartProcess(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(confirm, "PART_EVENTS_MIN", SIZE // 3)
+    monkeypatch.setattr(confirm, "processes", lambda: 3)
+    monkeypatch.setattr(confirm, "PartProcess", start)
+    return made
+
+
+@pytest.fixture
+def few_at_once(monkeypatch):
+    """Have a part keep few streams, and read few rows at a time."""
+    monkeypatch.setattr(part, "STREAMS_MAX", 3)
+    monkeypatch.setattr(part, "STEP", 5)
+
+
+@pytest.fixture
+def outcomes(monkeypatch):
+    """Return whether the processes could read their parts."""
+    check, seen = PartProcess.check, []
+
+    async def watched(self):
+        try:
+            found = await check(self)
+        except PartFailed:
+            seen.append("failed")
+            raise
+        seen.append("read")
+        return found
+
+    monkeypatch.setattr(PartProcess, "check", watched)
+    return seen
+
+
+@pytest.fixture
+def folder():
+    """Return a directory readable by nobody's user: PgBouncer refuses to run as root."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name)
+        path.chmod(0o755)
+        yield path
+
+
+async def test_processes_of_their_own_read_a_part_each(log, accounts, started):
+    """They see the snapshot of the one that asks; what they confirm is not walked through again."""
+    read = []
+    verdict = await verify_ledger(accounts.database, log.published, read.append)
+    assert (verdict.fault, verdict.size, verdict.checkpoints) == (None, SIZE, 3)
+    assert (len(started), sum(read), min(read) < 0) == (2, SIZE, False)
+    assert all(has_ended(one) for one in started)
+
+
+@pytest.mark.usefixtures("few_at_once")
+async def test_a_part_keeps_a_bounded_number_of_streams(log, accounts, monkeypatch):
+    """Those that it puts away are joined at the end: nothing is walked through again."""
+    turns = []
+    put = JoinedStreams.put
+
+    def seen(self, number, sent):
+        turns.append(sent.turn)
+        put(self, number, sent)
+
+    monkeypatch.setattr(JoinedStreams, "put", seen)
+    read = []
+    verdict = await verify_ledger(accounts.database, log.published, read.append)
+    assert (verdict.fault, verdict.size, sum(read), min(read) < 0) == (None, SIZE, SIZE, False)
+    assert max(turns) > 1
+
+
+async def test_a_part_whose_process_is_killed_is_read_here(
+    log, accounts, started, outcomes, monkeypatch
+):
+    """The verdict comes all the same; what it had passed is taken back."""
+    check, read = PartProcess.check, []
+
+    async def killed(self):
+        self.process.kill()
+        return await check(self)
+
+    monkeypatch.setattr(PartProcess, "check", killed)
+    verdict = await verify_ledger(accounts.database, log.published, read.append)
+    assert (verdict.fault, verdict.size, sum(read)) == (None, SIZE, SIZE)
+    assert [has_ended(one) for one in started] == [True, True]
+    assert outcomes == ["failed", "failed"]
+
+
+async def test_a_part_of_another_server_is_read_here(log, accounts, started, outcomes, monkeypatch):
+    """A pooler may lead elsewhere, where the same snapshot would be another."""
+
+    async def another(*_arguments):
+        return "another one"
+
+    monkeypatch.setattr(confirm, "server_of", another)
+    verdict = await verify_ledger(accounts.database, log.published)
+    assert (verdict.fault, verdict.size, len(started)) == (None, SIZE, 2)
+    assert outcomes == ["failed", "failed"]
+
+
+async def test_a_fault_in_the_part_of_a_process_is_found(log, owner_connection, accounts, started):
+    """The other parts are let be, and the walk names it."""
+    await disarm(owner_connection, bare=False)
+    await owner_connection.execute(
+        "update accounts.events set state = state || ' ' where append_id = $1",
+        log.rows[SIZE - 2].append_id,
+    )
+    verdict = await verify_ledger(accounts.database, log.published)
+    assert (verdict.position, len(started)) == (SIZE - 1, 2)
+    assert all(has_ended(one) for one in started)
+
+
+async def test_a_verification_that_is_cut_off_leaves_no_process(log, accounts, started):
+    """A process that hangs ends with the one that started it; the next verification holds."""
+    verifying = asyncio.create_task(verify_ledger(accounts.database, log.published))
+    await eventually(lambda: bool(started))
+    os.kill(started[-1].process.pid, signal.SIGSTOP)
+    verifying.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await verifying
+    assert all(has_ended(one) for one in started)
+    assert (await verify_ledger(accounts.database, log.published)).ok
+
+
+def test_a_key_that_an_earlier_part_retired_counts_in_no_later_one():
+    """A part alone does not know which keys were retired before it."""
+    keys = EventKeys({1: b"1", 2: b"2"}, since_start=True, signing=2)
+    retiring, later = PartOutcome(10, 1, 2, ()), PartOutcome(20, 2, UNBOUND, ())
+    assert macs_hold(keys, [retiring, later])
+    assert not macs_hold(keys, [retiring, later._replace(lowest_key=1)])
+    assert not macs_hold(keys, [retiring._replace(lowest_key=UNBOUND), later])
+    assert macs_hold(keys, [retiring._replace(lowest_key=NO_KEY), later])
+
+
+@pytest.mark.parametrize("places", [1, 3])
+async def test_parts_are_read_through_a_pooler(
+    log, database_url, folder, started, outcomes, places
+):
+    """Where it has no place for the other processes, their parts are read here."""
+    with (
+        logins(database_url) as made,
+        pooler(database_url, made, folder, default_pool_size=places, query_wait_timeout=2) as urls,
+    ):
+        database = Database(
+            urls["ACCOUNTS_DATABASE_URL"],
+            "accounts",
+            pooled=True,
+            pool_size=1,
+            deadline=PATIENCE_SECONDS,
+        )
+        await database.open()
+        read = []
+        verdict = await verify_ledger(database, log.published, read.append)
+        await database.close()
+    assert (verdict.fault, verdict.size, len(started), sum(read)) == (None, SIZE, 2, SIZE)
+    assert outcomes == ["failed" if places == 1 else "read"] * 2
+
+
+def has_ended(one):
+    """Return whether the process of a part has ended, and nobody waits for it."""
+    return one.process.returncode is not None
