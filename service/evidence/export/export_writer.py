@@ -1,7 +1,8 @@
 """Writing an export for offline verification: the log, or what of it concerns an entity."""
 
+import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final, NamedTuple
 
@@ -19,13 +20,12 @@ from service.evidence.export.format import (
     Header,
     encode,
     event_line,
-    to_hash,
     to_text,
     to_texts,
 )
 from service.evidence.tree.nodes import TreeAltered
 from service.evidence.tree.signed_tree import SignedTree
-from service.ledger.database import Database
+from service.ledger.database import Database, Row
 from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, is_consistent
@@ -99,12 +99,12 @@ async def _write(
     )
     out.write(encode(header))
     passed = before
-    async for lines in event_lines(ledger.database, positions):
+    async for lines, leaves in event_lines(ledger.database, positions):
         if entity_id is None:
-            out.writelines(map(encode, lines))
-            tree.extend(to_hash(line.leaf_hash) for line in lines)
+            out.write(encode(*lines))
+            tree.extend(leaves)
         else:
-            out.writelines(map(encode, await with_proofs(lines, signed_tree)))
+            out.write(encode(*await with_proofs(lines, signed_tree)))
         advance(lines[-1].position - passed)
         passed = lines[-1].position
     advance(size - passed)
@@ -126,17 +126,39 @@ def of_tree() -> Generator[None]:
 
 async def event_lines(
     database: Database, positions: Sequence[int]
-) -> AsyncIterator[list[EventLine]]:
-    """Yield the lines of the events at these positions, a page at a time; raises EvidenceFault."""
-    done = 0
-    while done < len(positions):
-        chosen = list(positions[done : done + BATCH_EVENTS])
-        rows = await database.background.fetch(_SQL.chosen, chosen, PAGE_BYTES_MAX)
-        if is_full(rows):
-            del chosen[bisect_right(chosen, rows[-1]["position"]) :]
-        found = {row["position"]: row for row in rows}
-        yield [event_line(found.get(position), position) for position in chosen]
-        done += len(chosen)
+) -> AsyncGenerator[tuple[list[EventLine], list[bytes]]]:
+    """Yield the lines of the events at these positions, and their leaves; raises EvidenceFault.
+
+    A page at a time; PostgreSQL reads the next one meanwhile.
+    """
+    begun: list[asyncio.Task[_Page]] = []
+    try:
+        done = 0
+        while done < len(positions):
+            chosen, rows = await (begun.pop() if begun else _page(database, positions, done))
+            done += len(chosen)
+            if done < len(positions):
+                begun.append(asyncio.create_task(_page(database, positions, done)))
+                await asyncio.sleep(0)  # until it is under way
+            found = {row["position"]: row for row in rows}
+            lines = [event_line(found.get(position), position) for position in chosen]
+            yield lines, [row["leaf_hash"] for row in rows]
+    finally:
+        for page in begun:
+            page.cancel()
+
+
+class _Page(NamedTuple):
+    chosen: Sequence[int]
+    rows: Sequence[Row]
+
+
+async def _page(database: Database, positions: Sequence[int], done: int) -> _Page:
+    chosen = list(positions[done : done + BATCH_EVENTS])
+    rows = await database.background.fetch(_SQL.chosen, chosen, PAGE_BYTES_MAX)
+    if is_full(rows):
+        del chosen[bisect_right(chosen, rows[-1]["position"]) :]
+    return _Page(chosen, rows)
 
 
 async def with_proofs(lines: Sequence[EventLine], tree: SignedTree) -> list[EventLine]:

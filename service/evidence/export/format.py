@@ -13,8 +13,9 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.demands import Countersigned, Demands
+from service.evidence.demands import Demands
 from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.verdict import Countersigned
 from service.ledger.database import Row
 from service.ledger.merkle import leaf_hash, leaf_record
 
@@ -32,6 +33,8 @@ StreamText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3
 LedgerName = Annotated[str, msgspec.Meta(pattern=r"\A(accounts|live|test)\Z")]
 
 T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
 
 
 class EvidenceFault(Exception):
@@ -76,7 +79,7 @@ class EventLine(Line, frozen=True):
         """Return the hash of the columns; raises EvidenceFault if the line has another."""
         found = leaf_hash(self.record())
         if to_text(found) != self.leaf_hash:
-            raise EvidenceFault(self.position, "the event does not have the hash it is listed by")
+            raise _other_hash(self.position)
         return found
 
 
@@ -142,9 +145,9 @@ def to_hashes(texts: Sequence[str]) -> list[bytes]:
     return [to_hash(one) for one in texts]
 
 
-def encode(line: Line) -> bytes:
-    """Return a line, its newline included."""
-    return msgspec.json.encode(line) + b"\n"
+def encode(*lines: Line) -> bytes:
+    """Return lines, their newlines included."""
+    return _encoder.encode_lines(lines)
 
 
 def decode(raw: bytes, kind: type[T], position: int | None = None) -> T:
@@ -166,21 +169,27 @@ def event_line(row: Row | None, position: int) -> EventLine:
         raise EvidenceFault(position, "the log has no such position")
     if row["state"] is None:
         raise EvidenceFault(position, "the log's event is gone")
+    stored, state = row["leaf_hash"], row["state"]
+    columns = (row["append_id"], str(row["originator_id"]), row["originator_version"], row["topic"])
     try:
-        state = row["state"].decode()
+        text = state.decode()
     except UnicodeDecodeError:
         raise EvidenceFault(position, "the event's state is not UTF-8") from None
-    line = EventLine(
+    if leaf_hash(leaf_record(position, *columns, state)) != stored:
+        raise _other_hash(position)
+    return EventLine(
         position=position,
-        append_id=row["append_id"],
-        originator_id=str(row["originator_id"]),
-        originator_version=row["originator_version"],
-        topic=row["topic"],
-        state=state,
-        leaf_hash=to_text(row["leaf_hash"]),
+        append_id=columns[0],
+        originator_id=columns[1],
+        originator_version=columns[2],
+        topic=columns[3],
+        state=text,
+        leaf_hash=to_text(stored),
     )
-    line.leaf()
-    return line
+
+
+def _other_hash(position: int) -> EvidenceFault:
+    return EvidenceFault(position, "the event does not have the hash it is listed by")
 
 
 def demanded(demands: Demands, note: str, size: int) -> Countersigned:

@@ -50,7 +50,7 @@ async def prove_events(ledger: Ledger, positions: Sequence[int], signed: Signed)
     """Return the events at rising positions with their proofs; raises EvidenceFault."""
     tree, events = SignedTree.of(ledger.database, signed.checkpoint), list[EventLine]()
     with of_tree():
-        async for lines in event_lines(ledger.database, positions):
+        async for lines, _ in event_lines(ledger.database, positions):
             events += await with_proofs(lines, tree)
     return LedgerHistory(ledger=ledger.name, events=events, checkpoint=signed.note)
 
