@@ -4,8 +4,12 @@ import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from typing import Final
 
 import click
+
+_SHOWN_SECONDS: Final = 0.1
+"""To show each step of a file's lines would take longer than to verify them."""
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -25,25 +29,37 @@ def warn(message: str) -> None:
 
 @contextmanager
 def progress(
-    label: str, length: int, *, unit: str | None = None
+    label: str, length: int, *, unit: str | None = None, each: int = 1
 ) -> Generator[Callable[[int], object]]:
-    """Show a bar on a terminal, and nothing to a program that reads stderr.
+    """Show a bar with the time left on a terminal, and nothing to a program that reads stderr.
 
-    With a `unit`, such as `events`, the bar also shows the count and the rate.
+    With a `unit`, such as `events`, the bar also shows the count and the rate; with `each`, the
+    rate alone, of units that have so many steps.
     """
     if not length or not sys.stderr.isatty():
         yield lambda _steps: None
         return
-    started = time.monotonic()
+    started = shown_at = time.monotonic()
+    held = 0
 
     def rate(passed: int | None) -> str | None:
-        return f"{passed / (time.monotonic() - started):,.0f} {unit}/s" if passed else None
+        return f"{passed / each / (time.monotonic() - started):,.0f} {unit}/s" if passed else None
 
     with click.progressbar(
         length=length,
         label=label,
         file=sys.stderr,
         item_show_func=rate if unit else None,
-        show_pos=unit is not None,
+        show_pos=unit is not None and each == 1,
     ) as bar:
-        yield lambda steps: bar.update(steps, bar.pos + steps)
+
+        def advance(steps: int) -> None:
+            nonlocal held, shown_at
+            held += steps
+            now = time.monotonic()
+            if now - shown_at >= _SHOWN_SECONDS:
+                bar.update(held, bar.pos + held)
+                held, shown_at = 0, now
+
+        yield advance
+        bar.update(held, bar.pos + held)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -11,6 +12,7 @@ import pytest
 from service.cli import target
 from service.ledger.sequencer import SequencingTimeout
 from tests.dev_process import environment, run
+from tests.terminal import watched
 from tests.world import claim_body
 
 
@@ -79,6 +81,10 @@ def test_an_export_holds_offline(team, demo, public_key, tmp_path):
         made = team.do("audit", "export", "--out", str(path), "--ledger", ledger)
         code, answer = offline("audit", "verify", "--export", path, "--public-key", public_key)
         assert (code, answer["ok"], answer["size"]) == (0, True, made["size"])
+    shown = watched(
+        ("audit", "verify", "--export", path, "--public-key", public_key), environment()
+    )
+    assert re.search(r"\[#+\] +100% .* MB/s", shown)
     note, lines = tmp_path / "older.txt", (tmp_path / "live").read_text().splitlines()
     note.write_text(json.loads(lines[-1])["checkpoint"])
     size = json.loads(lines[0])["size"]

@@ -248,7 +248,7 @@ def _of_export(
         opened(older, keys)
     with (
         one_line(OSError, before=f"{export}: "),
-        progress("verifying", export.stat().st_size) as advance,
+        progress("verifying", export.stat().st_size, unit="MB", each=1_000_000) as advance,
     ):
         verdict = verify_export(export, keys, older, advance, demands)
         if verdict.ok and isinstance(given, StreamsNote):

@@ -54,6 +54,7 @@ def verify_export(
             older = checkpoint
         with path.open("rb") as file:
             events = _Events(_header(file), older, keys, demands)
+            advance(file.tell())
             found = events.verify(file, advance)
     except EvidenceFault as error:
         fault = Fault(error.position, str(error))
@@ -121,6 +122,7 @@ class _Events:
                 raise EvidenceFault(self.expected, "the file ends without a checkpoint")
             self.take(raw)
             advance(len(raw))
+        advance(len(raw))
         note = decode(raw, CheckpointLine).checkpoint
         if file.read(1):
             raise EvidenceFault(None, "there is something behind the checkpoint")
