@@ -9,8 +9,16 @@ from service.evidence.proofs.consistency import check_consistency
 from service.evidence.tiles import serving
 from service.evidence.tiles.writer import TilesWriter
 from service.evidence.tree.nodes import Nodes
+from service.ledger.sql import Sql
 from tests.evidence.evidence_world import KEY
 from tests.world import settings_for, world_on
+
+_PUT = Sql(
+    "put",
+    "A row of a checkpoint, dated ahead.",
+    "insert into ledger.checkpoints (origin, size, note, made_at)"
+    " values ($1, $2, $3, now() + interval '1 day')",
+)
 
 
 @pytest.fixture
@@ -103,6 +111,17 @@ async def test_a_log_shows_that_it_continues(log, tmp_path):
     (folder / f"{new:020}.txt").rename(tmp_path / "note")
     asked = await world.client.get(path, params={"old": old, "new": new})
     assert asked.status_code == 404, "a checkpoint that nobody has published"
+
+
+async def test_a_row_that_names_no_log_is_none(log):
+    """Whoever has the ledger's login can put one there."""
+    world, made, _ = log
+    size, reads = made.checkpoint.size, world.service.accounts.database.background
+    path = f"/log/accounts/consistency?old={size}&new="
+    for origin, at in (("..//x", size), ("\u202e", size + 1)):
+        await reads.fetch(_PUT, origin, at, made.note)
+    assert (await world.client.get(f"{path}{size}")).status_code == 200
+    assert (await world.client.get(f"{path}{size + 1}")).status_code == 404
 
 
 async def test_a_proof_that_reads_the_log_is_not_made_for_strangers(log, monkeypatch):

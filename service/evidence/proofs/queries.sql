@@ -6,8 +6,8 @@ order by made_at desc, size desc
 limit 1
 
 -- name: of_size
--- The checkpoints of a size: lineages can have one each. The newest one is first.
-select origin, size, note from ledger.checkpoints where size = $1 order by made_at desc
+-- The newest checkpoints of a size, the newest one first: lineages can have one each, and are few.
+select origin, size, note from ledger.checkpoints where size = $1 order by made_at desc limit 20
 
 -- name: stream_after
 -- The first stream beyond an id that had begun by position $2, and where.
