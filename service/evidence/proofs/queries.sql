@@ -35,26 +35,13 @@ order by e.originator_id desc
 limit 1
 
 -- name: stream_leaves
--- The next $4 streams after an id, as leaves of the index of streams (docs/ledger-format.md): of those
--- that had begun by position $2 the hashes, joined, and how many of them are before the id $3; and the
--- last id, whatever it is. A page at a time: a cursor would hold a snapshot for as long as it takes.
-with page as materialized (
-    select originator_id, append_id
-    from ledger.events
-    where originator_id > $1 and originator_version = 1
-    order by originator_id
-    limit $4
-), placed as (
-    select p.originator_id, l.position
-    from page as p
-    cross join lateral (select position from ledger.log where append_id = p.append_id limit 1) as l
-    where l.position <= $2
-)
+-- The leaves of the index of streams (docs/ledger-format.md), in the order of the streams' ids: the hash of
+-- each that had begun by position $1, and whether it is before the id $2. Both tables are read in their own
+-- order and sorted: by the ids' index, each row of either would be looked up by itself.
 select
-    (select originator_id from page order by originator_id desc limit 1) as last,
-    count(*) filter (where originator_id < $3) as before,
-    coalesce(string_agg(
-        sha256('\x00'::bytea || uuid_send(originator_id) || int8send(position)),
-        ''::bytea order by originator_id
-    ), ''::bytea) as leaves
-from placed
+    sha256('\x00'::bytea || uuid_send(e.originator_id) || int8send(l.position)) as leaf,
+    e.originator_id < $2 as is_before
+from ledger.events as e
+join ledger.log as l on l.append_id = e.append_id
+where e.originator_version = 1 and l.position <= $1
+order by e.originator_id

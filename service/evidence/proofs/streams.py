@@ -18,11 +18,12 @@ from service.facts.claims import claim_stream
 from service.ledger.database import Database, Row
 from service.ledger.sql import queries
 
-PAGE_STREAMS: Final = 10_000
-"""Read at once: a third of a megabyte of hashes, and some hundredths of a second."""
-_FIRST: Final = UUID(int=0)
+PAGE_STREAMS: Final = 5_000
+"""Fetched at once."""
+SECONDS_MAX: Final = 3600.0
 
 _SQL = queries("service.evidence.proofs")
+_READ_WHOLE = queries("service.evidence.verify").read_whole
 
 Advance = Callable[[int], object]
 
@@ -84,22 +85,19 @@ async def _index(
     database: Database, size: int, stream: UUID, advance: Advance
 ) -> tuple[StreamedTree, int]:
     """Return the tree of the streams that had begun by `size`, and the place of one in it."""
-    tree, last, index, is_passed = StreamedTree(), _FIRST, 0, False
-    while True:
-        row = await database.background.fetchrow(
-            _SQL.stream_leaves, last, size, stream, PAGE_STREAMS
-        )
-        if row is None or row["last"] is None:
-            break
-        last = row["last"]
-        index += row["before"]
-        if not is_passed and last > stream:
-            is_passed = True
-            for number in {max(index - 1, 0), index}:
-                tree.want(number)
-        before = tree.size
-        tree.extend(row["leaves"])
-        advance(tree.size - before)
+    tree, index, is_passed = StreamedTree(), 0, False
+    async with database.background.transaction(SECONDS_MAX) as connection:
+        await connection.fetchrow(_READ_WHOLE.on(database.schema))
+        cursor = await connection.cursor(_SQL.stream_leaves.on(database.schema), size, stream)
+        while rows := await cursor.fetch(PAGE_STREAMS):
+            before = sum(row["is_before"] for row in rows)
+            index += before
+            if not is_passed and before < len(rows):
+                is_passed = True
+                for number in {max(index - 1, 0), index}:
+                    tree.want(number)
+            tree.extend(b"".join(row["leaf"] for row in rows))
+            advance(len(rows))
     if not is_passed:
         tree.want(max(index - 1, 0))
     return tree, index
