@@ -64,6 +64,11 @@ class Unreadable(Exception):
     def __init__(self, fault: str, place: str = "an event") -> None:
         super().__init__(f"{place} cannot be read: {fault}")
         self.fault = fault
+        self.place = place
+
+    def __reduce__(self) -> tuple[type["Unreadable"], tuple[str, str]]:
+        """Return how another process makes it again."""
+        return Unreadable, (self.fault, self.place)
 
     def at(self, ledger: str, stream_id: UUID, version: int, position: int = 0) -> "Unreadable":
         """Return the fault with its place: the position in the log if that is known."""

@@ -73,25 +73,6 @@ select pg_advisory_xact_lock(key) from (select unnest($1::bigint[]) as key order
 -- Shared advisory locks, in the same order as the exclusive ones.
 select pg_advisory_xact_lock_shared(key) from (select unnest($1::bigint[]) as key order by 1) as keys
 
--- name: log_range
--- Events between two positions, in the log's order, of the topics asked for: until they
--- have $4 bytes.
--- A range at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats.
-with measured as (
-    select
-        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
-        case when octet_length(e.mac) > 64 then ''::bytea else e.mac end as mac,
-        sum(octet_length(e.state)) over w as bytes_before
-    from ledger.log as l
-    join ledger.events as e using (append_id)
-    where l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
-    window w as (order by l.position rows between unbounded preceding and 1 preceding)
-)
-select position, append_id, originator_id, originator_version, topic, state, mac
-from measured
-where coalesce(bytes_before, 0) < $4
-order by position
-
 -- name: login_excess
 -- The session's login, and what it may do beyond the work of one ledger, its schema: in words, and
 -- nothing where all is well. A member of a role counts as who can become it, also one who can only

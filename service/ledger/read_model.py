@@ -9,10 +9,6 @@ Kind = Literal["inline", "catch-up"]
 """Inline rows are written with the events; catch-up rows follow the numbered log."""
 
 
-class RebuildRefused(Exception):
-    """A rebuild cannot continue; nothing live has changed. str() tells an operator why."""
-
-
 class ReadModel(NamedTuple):
     """A read model of one ledger.
 

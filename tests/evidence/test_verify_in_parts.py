@@ -38,7 +38,7 @@ def started(monkeypatch):
         return made[-1]
 
     monkeypatch.setattr(confirm, "PART_EVENTS_MIN", SIZE // 3)
-    monkeypatch.setattr(confirm, "processes", lambda: 3)
+    monkeypatch.setattr(confirm, "processors", lambda: 3)
     monkeypatch.setattr(confirm, "PartProcess", start)
     return made
 

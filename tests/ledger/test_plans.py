@@ -16,7 +16,7 @@ where custom_plans > 0 and statement not like '%pg_prepared_statements%'
 
 SQL = queries("service.ledger")
 FOLLOWING = {
-    SQL.log_range: (0, 100, ["ClaimCreated"], 1000),
+    queries("service.ledger.following").subscription_events: (0, 100, ["ClaimCreated"], None, 1000),
     SQL.data_keys: ([],),
 }
 """What followers read each time, with arguments."""

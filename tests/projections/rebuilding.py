@@ -18,15 +18,15 @@ def quiet(_positions):
     """Show no progress."""
 
 
-async def rebuild(url, one, *, if_equal=False):
+async def rebuild(url, one, *, if_equal=False, processes=1):
     """Rebuild one read model."""
-    async with rebuild_session(url, one.ledger.name) as shop:
+    async with rebuild_session(url, one.ledger.name, processes) as shop:
         return await shop.rebuild(one, quiet, if_equal=if_equal)
 
 
-async def verify(url, one):
+async def verify(url, one, *, processes=1):
     """Compare one read model with a replay."""
-    async with rebuild_session(url, one.ledger.name) as shop:
+    async with rebuild_session(url, one.ledger.name, processes) as shop:
         return (await shop.verify(one, quiet)).compared
 
 

@@ -7,8 +7,8 @@ import asyncpg
 import psycopg
 import pytest
 
-from service.ledger.read_model import RebuildRefused
-from service.ledger.rebuild import session, swap
+from service.ledger.rebuild import connecting, swap
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, rebuild_session
 from tests.patience import eventually
 from tests.projections.rebuilding import model, rebuild, verify
@@ -39,7 +39,7 @@ async def test_a_rebuilds_sessions_have_limits_but_none_for_statements(database_
 @pytest.mark.usefixtures("claims")
 async def test_a_rebuild_waits_for_no_lock_for_long(world, owner, database_url, monkeypatch):
     """It is refused, says what may hold the table, and has changed nothing."""
-    monkeypatch.setitem(session._SESSION, "lock_timeout", "100ms")  # noqa: SLF001 - less than 10 s
+    monkeypatch.setitem(connecting.SESSION, "lock_timeout", "100ms")  # less than 10 s
     claim_list = model(world, "claim_list")
     with every_row() as row:
         for name, held in HELD.items():

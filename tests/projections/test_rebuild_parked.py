@@ -15,8 +15,9 @@ from service.ledger.events import Unreadable
 from service.ledger.following.parking import FOLLOWS, NOT_OURS, parked
 from service.ledger.following.runner import Follower, NotInLog, Subscription
 from service.ledger.following.status import AHEAD, HeadWatch, progress
-from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.read_model import ReadModel
 from service.ledger.rebuild import build as building
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
 from service.ledger.sql import queries
 from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw

@@ -2,8 +2,8 @@
 
 import pytest
 
-from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.progress import BuildProgress
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
 from tests.projections.history import number_all

@@ -11,9 +11,11 @@ from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
-from service.ledger.read_model import ReadModel, RebuildRefused
+from service.core.processors import processors
+from service.ledger.read_model import ReadModel
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.progress import SkippedEvent
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import Advance, RebuildSession, rebuild_session
 from service.ledger.rebuild.swap import MadeBy
 from service.ledger.sequencer import Sequencer
@@ -22,6 +24,10 @@ PUT_ASIDE_LISTED_MAX: Final = 20
 """Skipped events listed for each read model. All are counted."""
 NICENESS: Final = 10
 """A rebuild yields to other processes of its machine."""
+PROCESSES: Final = 2
+"""By default, where there are as many processors. What they ask of PostgreSQL yields to nobody, so
+more of them would be felt by requests."""
+PROCESSES_MAX: Final = 16
 
 
 class Completed(NamedTuple):
@@ -32,6 +38,13 @@ class Completed(NamedTuple):
     put_aside: Sequence[SkippedEvent] = ()
 
 
+_processes_option = click.option(
+    "--processes",
+    type=click.IntRange(1, PROCESSES_MAX),
+    help=f"How many processes make rows at once. Default: {PROCESSES}, where there are as many "
+    "processors. Each takes two connections of the owner.",
+)
+
 Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
 
 
@@ -39,6 +52,7 @@ Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every read model.")
 @ledger_option
+@_processes_option
 @click.option("--if-equal", is_flag=True, help="Swap only if no row differs; else exit with 1.")
 @click.option(
     "--park",
@@ -50,6 +64,7 @@ async def rebuild(
     name: str | None,
     ledger: str | None,
     *,
+    processes: int | None,
     everything: bool,
     if_equal: bool,
     park: bool,
@@ -87,7 +102,8 @@ async def rebuild(
             )
         return Completed(row, done.compared, done.put_aside)
 
-    answer = await _each(target, _chosen(target, name, ledger), "rebuilding", work, "rebuilt")
+    models = _chosen(target, name, ledger)
+    answer = await _each(target, models, "rebuilding", work, "rebuilt", processes)
     is_well = all(row["swapped"] for row in answer["rebuilt"]) and not answer["put_aside"]
     if not is_well:
         left = [_of(row) for row in answer["rebuilt"] if not row["swapped"]]
@@ -124,7 +140,10 @@ async def rollback(target: Target, name: str, ledger: str | None) -> Fields:
 @team_command
 @click.argument("name", required=False)
 @ledger_option
-async def verify(target: Target, name: str | None, ledger: str | None) -> Fields:
+@_processes_option
+async def verify(
+    target: Target, name: str | None, ledger: str | None, *, processes: int | None
+) -> Fields:
     """Replay the log and compare with the live rows; exits with 1 if they differ. Only reads.
 
     At most 20 differing rows per table are listed, by their keys and columns; all are counted.
@@ -149,7 +168,8 @@ async def verify(target: Target, name: str | None, ledger: str | None) -> Fields
             )
         return Completed(row, compared, aside)
 
-    answer = await _each(target, _chosen(target, name, ledger), "verifying", work, "verified")
+    models = _chosen(target, name, ledger)
+    answer = await _each(target, models, "verifying", work, "verified", processes)
     return verified_answer(answer)
 
 
@@ -190,17 +210,24 @@ def _chosen(target: Target, name: str | None, ledger: str | None) -> list[ReadMo
 
 
 async def _each(
-    target: Target, models: Sequence[ReadModel], doing: str, work: Work, done: str
+    target: Target,
+    models: Sequence[ReadModel],
+    doing: str,
+    work: Work,
+    done: str,
+    processes: int | None = None,
 ) -> dict[str, list[Fields]]:
     """Do the work for each read model; return a row for each under `done`, and all findings."""
     os.nice(NICENESS)
+    count = processes or min(PROCESSES, processors())
     answer: dict[str, list[Fields]] = {done: [], "differences": [], "put_aside": []}
     for model in models:
         name = model.ledger.name
         which = {"ledger": name, "name": model.name}
         size = (await Sequencer(model.ledger).lag()).size
         with one_line(RebuildRefused, before=f"{_place(model)}: "):
-            async with rebuild_session(target.service.settings.database_url, name) as session:
+            url = target.service.settings.database_url
+            async with rebuild_session(url, name, count) as session:
                 with progress(f"{doing} {name}.{model.name}", size, unit="events") as advance:
                     found = await work(session, model, advance)
         answer[done].append(which | found.row)

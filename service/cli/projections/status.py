@@ -14,7 +14,7 @@ from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import Foreign, HeadWatch, Progress, foreign, progress
 from service.ledger.ledger import Ledger
-from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, has_left_over
 
 

@@ -7,13 +7,13 @@ bound by a key that an earlier part retired.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from itertools import zip_longest
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from service.core.processors import processors
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
 from service.evidence.verify.part_process import PartFailed, PartPlace, PartProcess, server_of
@@ -69,7 +69,7 @@ async def confirmed(
     if any(one.root is None for one in walk.expected) or walk.compare() is not None:
         return False
     size = max(0, await connection.fetchval(_SQL.size.on(judges.schema)) or 0)
-    count = parts if reading is None else min(processes(), parts, size // PART_EVENTS_MIN)
+    count = parts if reading is None else min(processors(), parts, size // PART_EVENTS_MIN)
     tasks = tasks_of(judges, size, sizes, max(1, count))
     joined = _Joined(walk, len(tasks), advance)
     with closing(joined.streams):
@@ -81,11 +81,6 @@ async def confirmed(
             and macs_hold(judges.keys, outcomes)
             and await _streams_hold(connection, walk, joined.streams, outcomes, judges.schema)
         )
-
-
-def processes() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def tasks_of(judges: Judges, size: int, sizes: Iterable[int], count: int) -> list[Task]:

@@ -1,6 +1,7 @@
 """How far a rebuild is: a value, so that nothing has to be undone where a transaction is."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -8,7 +9,7 @@ from service.ledger.decoding import Unread
 from service.ledger.events import Recorded
 from service.ledger.following.parking import FOLLOWS
 from service.ledger.projector import Projector, Write
-from service.ledger.read_model import RebuildRefused
+from service.ledger.rebuild.refused import RebuildRefused
 
 
 class SkippedEvent(NamedTuple):
@@ -34,6 +35,16 @@ class BuildProgress(NamedTuple):
     skipped: tuple[SkippedEvent, ...] = ()
     skipped_streams: frozenset[UUID] = frozenset()
     may_skip: bool = False
+
+    @classmethod
+    def joined(cls, parts: "Sequence[BuildProgress]") -> "BuildProgress":
+        """Return the progress of tables that parts have filled, all to one position."""
+        skipped = [one for part in parts for one in part.skipped]
+        return parts[0]._replace(
+            events=sum(part.events for part in parts),
+            skipped=tuple(sorted(skipped, key=attrgetter("position"))),
+            skipped_streams=frozenset().union(*(part.skipped_streams for part in parts)),
+        )
 
     def project(
         self, projector: Projector, events: Sequence[Recorded | Unread]

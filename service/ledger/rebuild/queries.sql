@@ -27,6 +27,14 @@ where name = $1
 -- The kept rows of a read model have been brought up to a position.
 update ledger.read_models set previous_position = $2 where name = $1
 
+-- name: lock
+-- The lock of rebuilds, alone: waits for the processes of parts that share it.
+select pg_advisory_lock(hashtext('claim-ledger rebuild'), hashtext($1))
+
+-- name: lock_shared
+-- The lock of rebuilds, shared.
+select pg_advisory_lock_shared(hashtext('claim-ledger rebuild'), hashtext($1))
+
 -- name: log_bytes
 -- How large the events between two positions are, of the topics asked for.
 select coalesce(sum(octet_length(e.state)), 0) as bytes
@@ -51,6 +59,29 @@ set
     previous_version = excluded.previous_version,
     previous_rebuilt_at = excluded.previous_rebuilt_at,
     previous_position = excluded.previous_position
+
+-- name: page
+-- Events between two positions, in the log's order, of the topics asked for and of the streams of part
+-- $6 of $5: until they have $4 bytes. A process for each part reads the log, and makes rows of its own
+-- streams. A page at a time: a cursor over the whole log would hold a snapshot, under which `pending`
+-- bloats.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        case when octet_length(e.mac) > 64 then ''::bytea else e.mac end as mac,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    join ledger.events as e using (append_id)
+    where
+        l.position > $1 and l.position <= $2 and e.topic = any($3::text[])
+        and (uuid_hash(e.originator_id) & 2147483647) % $5::int = $6::int
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+
+select position, append_id, originator_id, originator_version, topic, state, mac
+from measured
+where coalesce(bytes_before, 0) < $4
+order by position
 
 -- name: parked
 -- The parked positions of a catch-up read model; its live rows lack them.
@@ -177,9 +208,17 @@ select pg_try_advisory_lock(hashtext('claim-ledger rebuild'), hashtext($1))
 -- The lock of rebuilds, until the end of the transaction: held if nobody works on the ledger.
 select pg_try_advisory_xact_lock(hashtext('claim-ledger rebuild'), hashtext($1))
 
+-- name: try_lock_shared
+-- The same for a process of a rebuild's: refused where another rebuild has begun since.
+select pg_try_advisory_lock_shared(hashtext('claim-ledger rebuild'), hashtext($1))
+
 -- name: unlock
 -- Lets the next rebuild of this ledger begin.
 select pg_advisory_unlock(hashtext('claim-ledger rebuild'), hashtext($1))
+
+-- name: unlock_shared
+-- Shares the lock no more.
+select pg_advisory_unlock_shared(hashtext('claim-ledger rebuild'), hashtext($1))
 
 -- name: unnumbered
 -- Committed events after one that have no position yet, in the order in which they will get one,

@@ -11,39 +11,21 @@ from typing import NamedTuple
 
 import asyncpg
 
-from service.ledger.connection import ReachableConnection
-from service.ledger.database import Connection, LedgerUnavailable
+from service.ledger.database import Connection
 from service.ledger.ledger import Ledger
-from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
-from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.limits import BACKGROUND_SECONDS, local_limits
+from service.ledger.read_model import ReadModel
 from service.ledger.rebuild.build import Builder, VerifiedModel
 from service.ledger.rebuild.compare import Compared
+from service.ledger.rebuild.connecting import connected
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.shadow import clear, has_all
 from service.ledger.rebuild.shape import refuse_changed
 from service.ledger.rebuild.swap import MadeBy, Swapped, swap
 from service.ledger.sql import queries
 
-CONNECT_SECONDS_MAX = 10
-
-# Pages of the log are joined by index however large the planner believes them to be: its guess for
-# a range of parameters is a fixed share of the table. No parallel workers: the service needs the
-# other cores. Commits are not waited for, but for the swap's: a rebuild that is lost is made again.
-# A rebuild that was killed, or stands still, lets go of its locks, and it waits for none for long.
-# Statements alone have no limit, whatever the login's own is: an index may take hours.
-_SESSION = Limits.of_background(BACKGROUND_SECONDS).settings | {
-    "application_name": "claim-ledger rebuild",
-    "statement_timeout": "0",
-    "idle_in_transaction_session_timeout": "60s",  # a page is decoded, on a machine that is busy
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-    "jit": "off",
-    "max_parallel_maintenance_workers": "0",
-    "max_parallel_workers_per_gather": "0",
-    "synchronous_commit": "off",
-    "timezone": "UTC",
-}
 _SQL = queries("service.ledger.rebuild")
 _NOW = queries("service.ledger").now
 
@@ -67,13 +49,18 @@ class Rebuilt(NamedTuple):
 class RebuildSession:
     """The owner's two connections to one ledger, under the lock against a second rebuild."""
 
-    def __init__(self, connections: tuple[Connection, Connection]) -> None:
+    def __init__(
+        self, connections: tuple[Connection, Connection], database_url: str, processes: int
+    ) -> None:
         """Only `rebuild_session` makes one."""
         self._connections = connections
+        self._database_url = database_url
+        self._processes = processes
 
     def builder(self, model: ReadModel, schema: str, advance: Advance) -> Builder:
         """Return a builder on these connections."""
-        return Builder(model, schema, *self._connections, advance)
+        where = (self._database_url, self._processes)
+        return Builder(model, schema, *self._connections, advance, *where)
 
     async def rebuild(
         self, model: ReadModel, advance: Advance, *, if_equal: bool, park: bool = False
@@ -126,19 +113,23 @@ class RebuildSession:
 
 
 @asynccontextmanager
-async def rebuild_session(database_url: str, ledger: str) -> AsyncGenerator[RebuildSession, None]:
+async def rebuild_session(
+    database_url: str, ledger: str, processes: int = 1
+) -> AsyncGenerator[RebuildSession, None]:
     """Connect to a ledger as the owner of its tables; drop unfinished tables before and after.
+
+    `processes`, this one included, make rows at once where a read model's streams are independent.
 
     Raises RebuildRefused if another rebuild works on this ledger, or the login lacks a right, and
     LedgerUnavailable if PostgreSQL does not answer.
     """
-    async with _connected(database_url) as reader, _connected(database_url) as writer:
+    async with connected(database_url) as reader, connected(database_url) as writer:
         if not await writer.fetchval(_SQL.try_lock.on(ledger), ledger):
             raise RebuildRefused(f"another rebuild or verification of {ledger} is running")
         try:
             await clear(writer, f"{ledger}_next")
             try:
-                yield RebuildSession((reader, writer))
+                yield RebuildSession((reader, writer), database_url, processes)
             finally:
                 # A connection that was lost, or cut off, leaves this to the next who has the lock.
                 with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
@@ -168,7 +159,7 @@ async def clear_left_over(database_url: str, ledger: str) -> None:
 
     Raises RebuildRefused if the login does not own them, LedgerUnavailable if PostgreSQL is away.
     """
-    async with _connected(database_url, pooled=True) as connection:
+    async with connected(database_url, pooled=True) as connection:
         try:
             async with connection.transaction():
                 await connection.execute(local_limits(BACKGROUND_SECONDS))
@@ -176,25 +167,3 @@ async def clear_left_over(database_url: str, ledger: str) -> None:
                     await clear(connection, f"{ledger}_next")
         except asyncpg.InsufficientPrivilegeError as error:
             raise RebuildRefused(str(error)) from error
-
-
-@asynccontextmanager
-async def _connected(
-    database_url: str, *, pooled: bool = False
-) -> AsyncGenerator[ReachableConnection, None]:
-    """Lend a connection of its own; `pooled`: perhaps over a transaction pooler."""
-    try:
-        connection = await asyncpg.connect(
-            database_url,
-            connection_class=ReachableConnection,
-            timeout=CONNECT_SECONDS_MAX,
-            server_settings={} if pooled else _SESSION,
-            statement_cache_size=0 if pooled else 100,
-        )
-    except OSError as error:
-        raise LedgerUnavailable(type(error).__name__) from error
-    connection.keep_alive()
-    try:
-        yield connection
-    finally:
-        connection.terminate()

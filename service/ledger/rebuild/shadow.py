@@ -3,8 +3,13 @@
 A table keeps the names of its indexes and constraints on the way, as each schema has its own.
 """
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from service.ledger.database import Connection, Row
-from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.read_model import ReadModel
+from service.ledger.rebuild.refused import RebuildRefused
+from service.ledger.rebuild.together import together
 from service.ledger.sql import queries
 
 _SQL = queries("service.ledger.rebuild")
@@ -18,32 +23,46 @@ _FACTS, _INDEXES, _RIGHTS, _TABLES, _USERS = (
 )
 
 
-async def create(connection: Connection, model: ReadModel) -> list[str]:
+class Later(NamedTuple):
+    """Statements for when the rows are in. Constraints lock a table; indexes go side by side."""
+
+    indexes: list[str]
+    constraints: list[str]
+
+
+async def create(connection: Connection, model: ReadModel) -> Later:
     """Make empty tables like the live ones, with their primary keys and no other index.
 
     Return the statements that make the other indexes, which are cheaper once the rows are in;
     updates find their rows by the primary keys. What an interrupted rebuild left is dropped first.
     """
-    indexes: list[str] = []
+    later = Later([], [])
     async with connection.transaction():
         for schema in (model.next_schema, model.previous_schema):
             await _make_schema(connection, schema, model.ledger.name)
         await clear(connection, model.next_schema)
         for table in model.tables:
             live, new = f"{model.ledger.name}.{table}", f"{model.next_schema}.{table}"
-            indexes += await _create_like(connection, live, new)
-    return indexes
+            await _create_like(connection, live, new, later)
+    return later
 
 
-async def finish(connection: Connection, model: ReadModel, indexes: list[str]) -> None:
-    """Make the other indexes, and the planner's statistics."""
-    for statement in indexes:
-        await connection.execute(statement)
+async def finish(connections: Sequence[Connection], model: ReadModel, later: Later) -> None:
+    """Make the other indexes, one on each connection at a time, and the planner's statistics."""
+    for statement in later.constraints:
+        await connections[0].execute(statement)
+    left = list(reversed(later.indexes))
+
+    async def make(connection: Connection) -> None:
+        while left:
+            await connection.execute(left.pop())
+
+    await together(*map(make, connections))
     for table in model.tables:
-        await connection.execute(f"analyze {model.next_schema}.{table}")
+        await connections[0].execute(f"analyze {model.next_schema}.{table}")
 
 
-async def _create_like(connection: Connection, live: str, new: str) -> list[str]:
+async def _create_like(connection: Connection, live: str, new: str, later: Later) -> None:
     facts = await connection.fetchrow(_FACTS, live)
     if facts is None:
         raise RebuildRefused(f"there is no table {live}: run `claim-ledger migrate`")
@@ -51,16 +70,14 @@ async def _create_like(connection: Connection, live: str, new: str) -> list[str]
     if facts["options"]:
         await connection.execute(f"alter table {new} set ({facts['options']})")
     await give_rights(connection, live, new)
-    later: list[str] = []
     for index in await connection.fetch(_INDEXES, live):
         statement = _index_on(live, new, index)
         if index["is_primary"]:
             await connection.execute(statement)
         else:
-            later.append(statement)
+            (later.constraints if index["constraint_def"] else later.indexes).append(statement)
     if facts["owner"] != await connection.fetchval("select current_user"):
         await connection.execute(f'alter table {new} owner to "{facts["owner"]}"')
-    return later
 
 
 async def give_rights(connection: Connection, live: str, new: str) -> None:

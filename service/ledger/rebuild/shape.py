@@ -3,7 +3,8 @@
 from typing import Final
 
 from service.ledger.database import Connection
-from service.ledger.read_model import ReadModel, RebuildRefused
+from service.ledger.read_model import ReadModel
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.sql import queries
 
 DIFFERENCES_NAMED_MAX: Final = 3

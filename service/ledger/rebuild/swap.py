@@ -24,10 +24,10 @@ from typing import Final, NamedTuple
 import asyncpg
 
 from service.ledger.limits import IDLE_SECONDS
-from service.ledger.read_model import RebuildRefused
 from service.ledger.rebuild.build import Builder
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress
+from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.shadow import drop, move
 from service.ledger.rebuild.shape import refuse_changed
 from service.ledger.sequencer import Sequencer

@@ -1,0 +1,218 @@
+"""Rebuilding by several processes, each of which makes the rows of its own streams."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+
+from service.ledger.binding import Binding
+from service.ledger.events import Unreadable
+from service.ledger.rebuild import build as building
+from service.ledger.rebuild import filling
+from service.ledger.rebuild.build import Builder
+from service.ledger.rebuild.connecting import connected
+from service.ledger.rebuild.filling_process import FillingJob, FillingProcess
+from service.ledger.rebuild.refused import RebuildRefused
+from service.ledger.rebuild.session import rebuild_session
+from service.ledger.sql import queries
+from tests.patience import eventually
+from tests.projections.history import number_all
+from tests.projections.rebuilding import model, quiet, rebuild, verify
+from tests.projections.stalling import Stalling
+from tests.tables import every_row
+from tests.world import STAFF
+
+SQL = queries("service.ledger.rebuild")
+BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
+SESSIONS = """
+select count(*) from pg_stat_activity
+where application_name = 'claim-ledger rebuild' and datname = current_database()
+"""
+OF_PART = """
+select l.position from live.log as l join live.events as e using (append_id)
+where e.topic = %s and (uuid_hash(e.originator_id) & 2147483647) %% 2 = %s order by 1
+"""
+FOLLOWED = """
+select s.position = h.size from live.subscriptions as s, live.head as h where s.name = %s
+"""
+SPOIL = """
+alter table live.events disable trigger user;
+update live.events set state = '{{' where append_id in
+    (select append_id from live.log where position in ({}, {}));
+alter table live.events enable always trigger append_only;
+"""
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Have short logs made in parts, in pages of three positions; return the processes started."""
+    found = []
+
+    def start(job):
+        found.append(FillingProcess(job))
+        return found[-1]
+
+    monkeypatch.setattr(building, "PART_EVENTS_MIN", 1)
+    monkeypatch.setattr(building, "PAGE_POSITIONS", 3)
+    monkeypatch.setattr(filling, "FillingProcess", start)
+    return found
+
+
+@pytest.fixture
+async def claim_list(world, claims):
+    """Return the read model of twenty claims: some moved several times, the last one stays."""
+    _, _, made = claims
+    commands = world.service.modes["live"].claims
+    for stage in ("proceedings", "judgment", "settled"):
+        for claim_id in made[:6]:
+            await commands.move(claim_id, stage, STAFF)
+    found = model(world, "claim_list")
+    await number_all(found.ledger)
+    return found
+
+
+def positions(owner, part, topic="ClaimCreated"):
+    """Return where events of the streams of one of two parts are."""
+    return [position for (position,) in owner.execute(OF_PART, [topic, part]).fetchall()]
+
+
+async def test_parts_make_the_rows_that_one_process_makes(claim_list, owner, database_url, started):
+    """Of each stream in its order, as the last of several moves shows; each part has some."""
+    rows = "select * from live.claim_list order by claim_id"
+    done = await rebuild(database_url, claim_list, if_equal=True)
+    alone = owner.execute(rows).fetchall()
+    assert (started, done.compared.rows, len(alone)) == ([], 20, 20)
+    moved = [row for row in alone if "settled" in row]
+    assert len(moved) == 6
+    assert min(len(positions(owner, part)) for part in (0, 1)) > 0
+    for processes in (2, 3):
+        found = await rebuild(database_url, claim_list, if_equal=True, processes=processes)
+        assert (found.events, found.compared, found.swapped is not None) == (
+            done.events,
+            done.compared,
+            True,
+        )
+        assert owner.execute(rows).fetchall() == alone
+    assert len(started) == 1 + 2
+
+
+async def test_every_position_is_counted_once(claim_list, database_url, started):
+    """Whichever part passes it last."""
+    passed = []
+    async with rebuild_session(database_url, "live", 2) as shop:
+        await shop.verify(claim_list, passed.append)
+    size = await claim_list.ledger.database.reads.fetchrow(SQL.head)
+    assert (sum(passed), len(started)) == (size["size"], 1)
+    assert min(passed) >= 0
+
+
+async def test_read_models_that_look_at_other_streams_stay_in_one_process(
+    world, claim_list, database_url, started
+):
+    """What an erasure or an onboarding changes is of another stream; those need sealed fields."""
+    names = {one.name for one in world.service.read_models if one.projector.is_by_stream}
+    assert names == {"activity", "claim_list", "connect_links", "partner_events"}
+    assert not any(
+        one.projector.is_by_stream and one.projector.reads_personal
+        for one in world.service.read_models
+    )
+    found = await verify(database_url, model(world, "connections"), processes=2)
+    assert (found.total, started, claim_list.projector.is_by_stream) == (0, [], True)
+
+
+async def test_a_part_that_ends_leaves_nothing_behind(
+    claim_list, owner, database_url, started, tmp_path
+):
+    """Its process is killed, or the rebuild is cancelled, in the middle: it can begin again."""
+    second = positions(owner, 1)[1]
+
+    async def killed(_rebuilding):
+        os.kill(started[-1].pid, signal.SIGKILL)
+
+    async def cancelled(rebuilding):
+        rebuilding.cancel()
+
+    ends = {
+        "a process is killed": (killed, RebuildRefused),
+        "the rebuild is cancelled": (cancelled, asyncio.CancelledError),
+    }
+    with every_row() as row:
+        for number, (name, (end, raised)) in enumerate(ends.items()):
+            with row(name):
+                reached = tmp_path / str(number)
+                stalling = claim_list._replace(projector=Stalling(second, reached))
+                rebuilding = asyncio.create_task(rebuild(database_url, stalling, processes=2))
+                await eventually(reached.exists)
+                await end(rebuilding)
+                with pytest.raises(raised):
+                    await rebuilding
+                assert owner.execute(BUILT).fetchone() == (0,)
+                await eventually(lambda: owner.execute(SESSIONS).fetchone() == (0,))
+                again = await rebuild(database_url, claim_list, if_equal=True, processes=2)
+                assert (again.compared.rows, again.compared.total) == (20, 0)
+
+
+async def test_an_event_that_cannot_be_decoded_is_that_of_one_process(
+    world, claim_list, owner, database_url, started
+):
+    """In a part of another process, and in this one's: refused, or put aside in the log's order."""
+    places = sorted((positions(owner, 0)[-1], positions(owner, 1)[0]))
+    activity = model(world, "activity")
+    await eventually(lambda: _followed(activity, owner))
+    owner.execute(SPOIL.format(places[0], places[0]))
+    for processes in (1, 2):
+        with pytest.raises(Unreadable, match=f"^position {places[0]} of live cannot be read: it"):
+            await rebuild(database_url, claim_list, processes=processes)
+        assert owner.execute(BUILT).fetchone() == (0,)
+    owner.execute(SPOIL.format(*places))
+    found = []
+    for processes in (1, 2):
+        async with rebuild_session(database_url, "live", processes) as shop:
+            done = await shop.rebuild(activity, quiet, if_equal=False)
+        assert done.swapped is None
+        found.append((done.events, done.put_aside, done.compared.total))
+    assert found[0] == found[1]
+    assert {*places} < {one.position for one in found[0][1]}
+    assert len(started) == 2
+
+
+async def test_parts_of_a_rebuild_that_was_killed_keep_others_out_until_they_end(
+    claim_list, database_url, started
+):
+    """What they still write would be among another one's rows; they end when nobody asks."""
+    ledger = claim_list.ledger
+    async with connected(database_url) as killed:
+        await killed.execute(SQL.lock_shared.on("live"), "live")
+        process = FillingProcess(_job(claim_list, database_url, await ledger.binding()))
+        await process._receive()  # noqa: SLF001 - it has its share
+    with pytest.raises(RebuildRefused, match="another rebuild or verification of live is running"):
+        await rebuild(database_url, claim_list)
+    process._pipe.close()  # noqa: SLF001 - as where the one that started it was killed
+    await eventually(lambda: not process._process.is_alive())  # noqa: SLF001 - by itself
+    again = await eventually(lambda: _rebuilt(database_url, claim_list))
+    assert (again.compared.rows, started) == (20, [])
+    async with connected(database_url) as other:
+        await other.execute(SQL.lock.on("live"), "live")
+        late = FillingProcess(_job(claim_list, database_url, await ledger.binding()))
+        with pytest.raises(RebuildRefused, match="has ended"):
+            await late.load(building.BuildProgress(), 1, quiet)
+        late.close()
+
+
+def _job(claim_list, url, binding: Binding):
+    builder = Builder(claim_list, "live_next", None, None, quiet, url, 2)
+    recipe = builder._maker(2).recipe  # noqa: SLF001 - what a process is given
+    return FillingJob(url, recipe._replace(part=1), binding)
+
+
+async def _rebuilt(url, claim_list):
+    """Rebuild; None while another one is said to be running, whose session is about to end."""
+    try:
+        return await rebuild(url, claim_list, if_equal=True)
+    except RebuildRefused:
+        return None
+
+
+def _followed(activity, owner):
+    return owner.execute(FOLLOWED, [activity.name]).fetchone() == (True,)
