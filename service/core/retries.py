@@ -4,8 +4,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-ATTEMPTS_MAX: Final = 20
-"""With the waits below, about a day."""
+ATTEMPTS_MAX: Final = 24
+"""With the waits below, a day and some minutes."""
 WAIT_SECONDS_MAX: Final = 2 * 3600
 
 
