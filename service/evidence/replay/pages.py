@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final, NamedTuple
 
-from service.ledger.database import Database, Row
+from service.ledger.database import Connection, Database, Row
 from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.sql import queries
 
 BATCH: Final = 5000
 """Positions of a page at most; fewer where events are large (PAGE_BYTES_MAX)."""
-SECONDS_MAX: Final = 3600.0
-"""For a page: the terminal may have stopped this process meanwhile."""
+SECONDS_MAX: Final = 6 * 3600.0
+"""For the whole log."""
 
 _SQL = queries("service.evidence.replay")
 
@@ -30,33 +30,38 @@ class ReplayPage(NamedTuple):
 async def pages(database: Database, last: int) -> AsyncGenerator[ReplayPage]:
     """Yield the log from its beginning up to a position.
 
-    Each page is a transaction of its own, so that no snapshot is held over the whole log.
+    Each page is a statement with a snapshot of its own: one over the whole log would keep
+    `pending` from being cleaned.
     """
     if last < 1:
         return
-    ahead = asyncio.create_task(_page(database, 0, min(BATCH, last)))
-    try:
-        while True:
-            page = await ahead
-            if page.end == last:
+    async with database.reads.transaction(SECONDS_MAX) as connection:
+        await connection.fetchrow(_SQL.plan.on(database.schema))
+        ahead = _begun(connection, database.schema, 0, min(BATCH, last))
+        try:
+            while True:
+                page = await ahead
+                if page.end == last:
+                    yield page
+                    return
+                end = min(page.end + _positions(page), last)
+                ahead = _begun(connection, database.schema, page.end, end)
+                await asyncio.sleep(0)  # PostgreSQL is asked before anything else is done
                 yield page
-                return
-            end = min(page.end + _positions(page), last)
-            ahead = asyncio.create_task(_page(database, page.end, end))
-            await asyncio.sleep(0)  # PostgreSQL is asked before anything else is done
-            yield page
-    finally:
-        ahead.cancel()
+        finally:
+            ahead.cancel()
+            await asyncio.gather(ahead, return_exceptions=True)  # it holds the connection
+
+
+def _begun(connection: Connection, schema: str, start: int, end: int) -> "asyncio.Task[ReplayPage]":
+    async def page() -> ReplayPage:
+        rows = await connection.fetch(_SQL.page.on(schema), start, end, PAGE_BYTES_MAX)
+        return ReplayPage(rows, start, rows[-1]["position"] if is_full(rows) else end)
+
+    return asyncio.create_task(page())
 
 
 def _positions(page: ReplayPage) -> int:
-    """Return how many positions to read next: about as many as a page may have bytes."""
+    """Return how many positions to read next: those that have about PAGE_BYTES_MAX."""
     size = sum(len(row["state"] or b"") for row in page.rows)
     return max(1, min(BATCH, len(page.rows) * PAGE_BYTES_MAX // max(1, size)))
-
-
-async def _page(database: Database, start: int, end: int) -> ReplayPage:
-    async with database.reads.transaction(SECONDS_MAX) as connection:
-        await connection.fetchrow(_SQL.plan.on(database.schema))
-        rows = await connection.fetch(_SQL.page.on(database.schema), start, end, PAGE_BYTES_MAX)
-    return ReplayPage(rows, start, rows[-1]["position"] if is_full(rows) else end)
