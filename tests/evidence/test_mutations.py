@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 import uvloop
 
-from service.evidence import note
+from service.evidence.note import NoteKey
 from service.evidence.verdict import Verdict
 from service.evidence.verify import part as part_check
 from service.evidence.verify.confirm import confirmed
@@ -30,7 +30,7 @@ _REFUSED = (Unchanged, asyncpg.IntegrityConstraintViolationError, asyncpg.DataEr
 @pytest.fixture(autouse=True)
 def signatures_known(monkeypatch):
     """Verify each note's signature once: ten thousand verdicts open the same few notes."""
-    monkeypatch.setattr(note, "_verify", cache(note._verify))  # noqa: SLF001 - a pure function
+    monkeypatch.setattr(NoteKey, "holds", cache(NoteKey.holds))
 
 
 @pytest.fixture(autouse=True)
