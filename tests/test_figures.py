@@ -64,7 +64,7 @@ FIGURES = {
         f"signs {words(minutes(SIGNS_AFTER))} minutes after it was added",
         f"by the event's own time within {words(minutes(SLACK))} minutes",
         f"took nothing for {words(GIVES_UP_AFTER.days)} days is disabled",
-        f"gives each of up to {words(PROCESSES_MAX)} processes a part of the log",
+        f"`audit verify` reads the log in up to {words(PROCESSES_MAX)} parts",
     ],
     "deploy/runbook.md": [
         f"processing has refused {ATTEMPTS_MAX} times in about a day",
