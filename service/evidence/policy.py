@@ -115,6 +115,7 @@ class _Reader:
         self.logs: list[NoteKey] = []
         self.quorum: str | None = None
         self._public: set[bytes] = set()
+        self._which: set[tuple[str, bytes]] = set()
         self._members: set[str] = set()
 
     def take(self, words: list[str]) -> None:
@@ -137,12 +138,12 @@ class _Reader:
         if log.can_sign:
             raise ValueError("this is a private key; expected the public one")
         self.logs.append(log)
-        self._own(log.public)
+        self._own(log.public, (log.name, log.key_id))
 
     def _witness(self, name: str, key: str, url: str = "") -> None:
         self._name(name)
         witness = Witness(name, WitnessKey.parse(key), url)
-        self._own(witness.key.public)
+        self._own(witness.key.public, witness.key.which)
         self.witnesses[name] = witness
 
     def _group(self, name: str, count: str, *members: str) -> None:
@@ -175,7 +176,11 @@ class _Reader:
         if name not in self.witnesses and name not in self.groups:
             raise ValueError("names no witness or group of a line before")
 
-    def _own(self, public: bytes) -> None:
+    def _own(self, public: bytes, which: tuple[str, bytes]) -> None:
+        """Take a key; ids have 32 bits, so that a key can be made that has another one's."""
         if public in self._public:
             raise ValueError("the key is in another line, too")
+        if which in self._which:
+            raise ValueError("its name and id are another key's: one signature would be of both")
         self._public.add(public)
+        self._which.add(which)

@@ -34,6 +34,10 @@ A, B, C, D = (
     PROGRAM.key_text(f"example.org/{name}", PROGRAM.Cosigner(name, 4, name.encode() * 32).raw)
     for name in "abcd"
 )
+SAME_IDS = [
+    PROGRAM.key_text("example.org/a", b"\x04" + number.to_bytes(32)) for number in (20_492, 38_708)
+]
+"""Two keys of one name and id, which has 32 bits: found in a moment."""
 LOG = KEY.public_text
 HEAD = f"witness a {A}\nwitness b {B}\nwitness c {C} https://c.example.org\n"
 GOOD = (
@@ -55,6 +59,7 @@ BAD = (
     f"{HEAD}witness a {D}\nquorum a\n",
     f"{HEAD}witness d {A}\nquorum a\n",
     f"{HEAD}witness d {A.replace('example.org', 'example.com')}\nquorum a\n",
+    f"witness a {SAME_IDS[0]}\nwitness b {SAME_IDS[1]}\ngroup g all a b\nquorum g\n",
     f"{HEAD}witness none {D}\nquorum a\n",
     f"witness a {LOG}\nquorum a\n",
     f"witness a {A[:-4]}\nquorum a\n",
