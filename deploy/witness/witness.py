@@ -218,7 +218,8 @@ def open_note(note: str, keys: Sequence[LogKey]) -> tuple[Checkpoint, str]:
             key.check(raw[4:], checkpoint.text)
         except (InvalidSignature, ValueError):
             raise Refused(403, "the log's signature does not hold\n") from None
-        kept += f"{line}\n"
+        if f"{line}\n" not in kept:
+            kept += f"{line}\n"
     if not kept:
         raise Refused(403, "no known key of the log signed this\n")
     return checkpoint, kept
@@ -295,13 +296,22 @@ class State:
             _sync(self.directory)
         _replace(folder / "checkpoint", note)
 
-    def keep_refused(self, name: str, note: str) -> None:
-        """Keep a checkpoint that contradicts the signed one: both prove that there are two logs."""
-        folder = self.directory / name / "refused"
-        folder.mkdir(exist_ok=True)
-        path = folder / f"{sha256(note.encode()).hexdigest()}.txt"
-        if not path.exists() and sum(1 for _ in folder.iterdir()) < REFUSED_MAX:
-            _replace(path, note)
+    def keep_refused(self, name: str, text: str, signed: str) -> None:
+        """Keep a checkpoint that contradicts the signed one: both prove that there are two logs.
+
+        Once, with the log's own signatures: everybody can add lines to a note.
+        """
+        path = self._refused(name, text)
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() and sum(1 for _ in path.parent.iterdir()) < REFUSED_MAX:
+            _replace(path, f"{text}\n{signed}")
+
+    def drop_refused(self, name: str, text: str) -> None:
+        """Drop a checkpoint that is signed by now: it came with a wrong proof, from anybody."""
+        self._refused(name, text).unlink(missing_ok=True)
+
+    def _refused(self, name: str, text: str) -> Path:
+        return self.directory / name / "refused" / f"{sha256(text.encode()).hexdigest()}.txt"
 
 
 def _replace(path: Path, content: str) -> None:
@@ -368,19 +378,22 @@ class Witness:
             if new.size == 0 and new.root != sha256().digest():
                 raise Refused(422, "the empty tree has another root\n")
             if not is_consistent(old, new, proof):
-                self._tell(f"REFUSED {new.origin} {new.size}: does not continue {old.size}")
-                if kept:
-                    self._keep_refused(name, note)
+                # The one that was signed contradicts nothing, whatever proof came with it.
+                if kept and new.text != old.text:
+                    self._tell(f"REFUSED {new.origin} {new.size}: does not continue {old.size}")
+                    self._keep_refused(name, new, signed)
                 raise Refused(422, f"not consistent with the checkpoint of {old.size} events\n")
             lines = "".join(one.cosign(new, int(self._now())) for one in self._cosigners)
             self._state.write(name, f"{new.text}\n{signed}{lines}")
+            with suppress(OSError):
+                self._state.drop_refused(name, new.text)
         self._tell(f"signed {new.origin} {new.size}{'' if kept else ': a log that is new here'}")
         return lines
 
-    def _keep_refused(self, name: str, note: str) -> None:
-        """Keep what proves a fork, if the disk takes it: the log is refused in either case."""
+    def _keep_refused(self, name: str, new: Checkpoint, signed: str) -> None:
+        """Keep what may prove a fork, if the disk takes it: the log is refused in either case."""
         try:
-            self._state.keep_refused(name, note)
+            self._state.keep_refused(name, new.text, signed)
         except OSError as error:
             self._tell(f"ERROR what was refused is not kept: {error.strerror or error}")
 

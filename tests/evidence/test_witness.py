@@ -92,7 +92,27 @@ def test_what_is_signed_and_what_is_not(witness):
                     assert answer.kind == "text/x.tlog.size"
     refused = {path.read_text() for path in witness.home.glob("*/refused/*.txt")}
     assert note_of(12, FORK) in refused, "it proves the fork"
-    assert [line.split()[0] for line in witness.told].count("REFUSED") == 5
+    assert [line.split()[0] for line in witness.told].count("REFUSED") == 4
+
+
+def test_a_stranger_makes_up_no_fork(witness):
+    """Checkpoints are public: with wrong proofs, and more lines, they are no evidence."""
+    witness.answer(body_of(0, 7))
+    line = note_of(7).splitlines(keepends=True)[-1]
+    other = STRANGER.sign("x\n").splitlines(keepends=True)[-1]
+    for more in ("", line, other, line + other):
+        assert witness.answer(request_body(7, [bytes(32)], note_of(7) + more)).status == 422
+    assert not list(witness.home.glob("*/refused/*"))
+    assert [one.split()[0] for one in witness.told] == ["signed"]
+    line = note_of(12).splitlines(keepends=True)[-1]
+    for more in ("", line, other, line + other):
+        assert witness.answer(request_body(7, [bytes(32)], note_of(12) + more)).status == 422
+    (kept,) = witness.home.glob("*/refused/*")
+    assert kept.read_text() == note_of(12)
+    assert witness.answer(body_of(7, 12, FORK)).status == 422
+    assert witness.answer(body_of(7, 12)).status == 200
+    (kept,) = witness.home.glob("*/refused/*")
+    assert kept.read_text() == note_of(12, FORK), "what was signed in the end is no fork"
 
 
 def test_every_old_size_leads_to_every_larger_one(witness):
