@@ -14,7 +14,7 @@ from uuid import UUID
 
 from service.evidence.verify.rows import Streams
 
-STREAMS_MAX: Final = 500_000
+STREAMS_MAX: Final = 250_000
 """Streams that a part keeps: some 200 bytes each."""
 SPOOLED_BYTES_MAX: Final = 64 << 20
 """More segments than these are on disk, in a file without a name."""
