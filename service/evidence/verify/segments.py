@@ -16,7 +16,7 @@ from service.evidence.verify.rows import Streams
 
 STREAMS_MAX: Final = 250_000
 """Streams that a part keeps: some 200 bytes each."""
-SPOOLED_BYTES_MAX: Final = 64 << 20
+SPOOLED_BYTES_MAX: Final = 16 << 20
 """More segments than these are on disk, in a file without a name."""
 APPEND_ID_BITS: Final = 64
 _APPEND_ID_MASK: Final = (1 << APPEND_ID_BITS) - 1
