@@ -1,17 +1,22 @@
 """A replay reads the log page by page, the next one ahead, and can be cut off at any time."""
 
 import asyncio
+import tempfile
 from contextlib import aclosing
+from pathlib import Path
 
 import pytest
 
+from service.app.bootstrap import Service
 from service.evidence.replay import pages as replay_pages
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.pages import pages
 from service.evidence.replay.state import replayed
 from service.ledger import decoding
 from service.ledger.sequencer import Sequencer
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
+from tests.pgbouncer import logins, pooler
+from tests.world import STAFF, settings_for
 
 SIZE = 7
 TEMPORARY = "select count(*) from pg_class where relpersistence = 't' and relkind = 'r'"
@@ -35,6 +40,16 @@ def paged(monkeypatch):
         monkeypatch.setattr(decoding, "PAGE_BYTES_MAX", size)
 
     return at_most
+
+
+@pytest.fixture
+def pooled(database_url):
+    """Return each ledger's URL through a pooler with two server connections per role."""
+    with tempfile.TemporaryDirectory() as name, logins(database_url) as made:
+        folder = Path(name)
+        folder.chmod(0o755)  # PgBouncer runs as nobody
+        with pooler(database_url, made, folder, default_pool_size=2) as urls:
+            yield urls
 
 
 async def partners(ledger, advance=lambda _steps: None):
@@ -101,3 +116,14 @@ async def test_a_replay_that_was_cut_off_leaves_nothing_behind(numbered, paged, 
             await cut_off
     await eventually(lambda: owner.execute(TEMPORARY).fetchone() == (0,))
     assert await partners(numbered) == everything
+
+
+async def test_two_places_of_a_transaction_pooler_are_enough(pooled, database_url, tmp_path, paged):
+    """One for the tables, and one for the log: every page is read."""
+    paged(2)
+    settings = settings_for(database_url, tmp_path, **pooled)
+    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
+        for _ in range(SIZE):
+            await service.partners.add("A partner", "a@example.com", STAFF)
+        await Sequencer(service.accounts).number_committed()
+        assert len(await partners(service.accounts)) == SIZE
