@@ -166,14 +166,15 @@ async def test_an_event_that_cannot_be_decoded_is_that_of_one_process(
             await rebuild(database_url, claim_list, processes=processes)
         assert owner.execute(BUILT).fetchone() == (0,)
     owner.execute(SPOIL.format(*places))
+    (size,) = owner.execute("select size from live.head").fetchone()
     found = []
     for processes in (1, 2):
         async with rebuild_session(database_url, "live", processes) as shop:
             done = await shop.rebuild(activity, quiet, if_equal=False)
         assert done.swapped is None
-        found.append((done.events, done.put_aside, done.compared.total))
+        found.append([one for one in done.put_aside if one.position <= size])  # others may come
     assert found[0] == found[1]
-    assert {*places} < {one.position for one in found[0][1]}
+    assert {*places} < {one.position for one in found[0]}
     assert len(started) == 2
 
 
