@@ -74,9 +74,8 @@ class DirectoryArchive:
     def _at_hand(self, call: Callable[[], _T]) -> _T:
         if not self._directory.is_dir():
             raise ArchiveUnavailable(
-                f"there is no directory {self._directory}: mount it, correct "
-                f"CLAIM_LEDGER_ARCHIVE_URL, or make it for a new "
-                f"installation (mkdir -m 700 {self._directory})"
+                f"there is no directory {self._directory}: mount it, correct the setting that "
+                f"names it, or make it for a new installation (mkdir -m 700 {self._directory})"
             )
         return call()
 
