@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.core.retries import FOR_A_DAY
 from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
@@ -77,8 +78,8 @@ async def test_mail_that_was_given_up_is_counted(stuck, database_url):
     partner = await stuck.partner()
     await onboard(partner, "u1")
     await _shown(stuck, "waiting")
-    last_attempt = "update live.mail_outbox set attempts = 19, next_attempt_at = %s"
-    await _change(database_url, last_attempt, datetime.now(UTC))
+    last_attempt = "update live.mail_outbox set attempts = %s, next_attempt_at = %s"
+    await _change(database_url, last_attempt, FOR_A_DAY.attempts_max - 1, datetime.now(UTC))
     await _shown(stuck, "failed")
     assert await _mails(stuck, "waiting") == 0
     assert await metric(stuck, "claim_ledger_oldest_mail_seconds", kind="onboarding") == 0
