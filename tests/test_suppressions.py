@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 TOPS = ("service", "projections", "migrations", "deploy", "clients", "tests")
-MADE = {"node_modules", "dist", ".terraform", "__pycache__"}  # by tools, beside ours
+MADE = {".venv", "node_modules", "dist", ".terraform", "__pycache__"}  # by tools, beside ours
 
 CODES = r"(?:: *[A-Z]+\d+(?:, *[A-Z]+\d+)*|\[[\w-]+(?:, *[\w-]+)*\])"
 SWITCH = re.compile(
