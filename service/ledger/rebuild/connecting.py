@@ -58,7 +58,7 @@ async def connected(
 
 @asynccontextmanager
 async def shared_lock(connection: Connection, ledger: str) -> AsyncGenerator[None, None]:
-    """Share the lock of a rebuild, held alone by this session, with the processes of its parts.
+    """Share the lock of a rebuild, held alone by this connection, with the processes of its parts.
 
     What they hold keeps other rebuilds out if this one is killed, until they have ended, too. It
     ends when it is held alone again: then no part is left. Raises LockNotAvailableError if one is.
