@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from service.app.settings import SETTINGS
+from service.cli.audit.verify import PROCESSES_MAX
 from service.connections.commands import LINK_LIFETIME as CONNECT_LINKS
 from service.core.retries import ATTEMPTS_MAX, FOR_A_DAY, Retries
 from service.evidence.tiles.serving import PER_MINUTE as TILES_A_MINUTE
-from service.evidence.verify.confirm import PROCESSES_MAX
 from service.evidence.verify.known_actors import SLACK
 from service.http.admission import SMALL_BYTES_MAX
 from service.http.bodies import BODY_BYTES_MAX

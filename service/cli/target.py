@@ -23,6 +23,7 @@ from service.cli.output import refuse, show
 from service.cli.verdict import Findings
 from service.core import logs
 from service.core.errors import Refusal, invalid
+from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import LedgerError, WrongLogin
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Cause, Unreadable
@@ -62,12 +63,13 @@ _WHY = {
 class Target(NamedTuple):
     """The service's parts, and the cause that this command's events will name.
 
-    `person` is the address of whoever runs it.
+    `person` is the address of whoever runs it, and `spares` work beside it.
     """
 
     service: Service
     cause: Cause
     person: str | None = None
+    spares: Spares = NO_SPARES
 
     @property
     def staff_id(self) -> str:
@@ -80,11 +82,12 @@ Run = Callable[..., None]
 
 
 class _Call(NamedTuple):
-    """A command, whether it names somebody, and whom `--as` named."""
+    """A command, whether it names somebody, whom `--as` named, and what works beside it."""
 
     command: Command
     named: Named
     person: str | None
+    spares: Spares
 
 
 _team_settings = partial(Settings.from_environment, require=TEAM)
@@ -101,12 +104,14 @@ def team_command(
     environment: Callable[[], Settings] = _team_settings,
     around: Callable[[Run], Run] = lambda run: run,
     named: Named = "always",
+    spares: Callable[[Mapping[str, object]], int] = lambda _options: 0,
 ) -> click.Command:
     """Make a function a command of its name, with `--json`, `--data-dir` and `--as`.
 
     It opens the service for the function, and prints what that returns. `environment` reads the
     settings when no running dev is named; `around` wraps what click calls. Unless it is `named`
-    never, it refuses to run for anybody who is not in the team.
+    never, it refuses to run for anybody who is not in the team. `spares` says by its options how
+    many processes may work beside it.
     """
 
     @wraps(command)
@@ -114,7 +119,9 @@ def team_command(
         *, as_json: bool, data_dir: Path | None, person: str | None = None, **options: object
     ) -> None:
         try:
-            answer = _answer(_Call(command, named, person), environment, data_dir, options)
+            with Spares(spares(options)) as beside:
+                call = _Call(command, named, person, beside)
+                answer = _answer(call, environment, data_dir, options)
         except Refusal as refusal:
             refuse(refusal, as_json=as_json)
         print_answer(answer, as_json=as_json)
@@ -174,7 +181,7 @@ async def _run(call: _Call, settings: Settings, options: Mapping[str, object]) -
         person = call.person or settings.staff
         actor = await _actor(call.named, person, service)
         cause = Cause(actor, service.new_id("req", service.clock()))
-        return await call.command(Target(service, cause, person), **options)
+        return await call.command(Target(service, cause, person, call.spares), **options)
 
 
 async def _actor(named: Named, email: str | None, service: Service) -> str:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from service.core.spares import Spare, Spares
 from service.evidence.verify import confirm, part
 from service.evidence.verify.confirm import macs_hold
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.part import PartOutcome
 from service.evidence.verify.part_macs import NO_KEY
-from service.evidence.verify.part_process import PartFailed, PartProcess
+from service.evidence.verify.part_process import PartFailed, check_in
 from service.evidence.verify.segments import JoinedStreams
 from service.ledger.database import Database
 from service.ledger.event_macs import UNBOUND, EventKeys
@@ -29,18 +30,30 @@ async def log(database_url, tmp_path):
 
 
 @pytest.fixture
-def started(monkeypatch):
-    """Return the processes that read parts, of which there are some for this small log."""
-    made = []
-
-    def start(*arguments):
-        made.append(PartProcess(*arguments))
-        return made[-1]
-
+def spares(monkeypatch):
+    """Return two processes that may read parts, of which there are some for this small log."""
     monkeypatch.setattr(confirm, "PART_EVENTS_MIN", SIZE // 3)
-    monkeypatch.setattr(confirm, "processors", lambda: 3)
-    monkeypatch.setattr(confirm, "PartProcess", start)
-    return made
+    with Spares(2) as forked:
+        yield forked
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Return the processes that were asked to read a part, and how that went."""
+    seen = []
+
+    async def watched(spare, *arguments):
+        seen.append(one := [spare, None])
+        try:
+            found = await check_in(spare, *arguments)
+        except PartFailed:
+            one[1] = "failed"
+            raise
+        one[1] = "read"
+        return found
+
+    monkeypatch.setattr(confirm, "check_in", watched)
+    return seen
 
 
 @pytest.fixture
@@ -48,24 +61,6 @@ def few_at_once(monkeypatch):
     """Have a part keep few streams, and read few rows at a time."""
     monkeypatch.setattr(part, "STREAMS_MAX", 3)
     monkeypatch.setattr(part, "STEP", 5)
-
-
-@pytest.fixture
-def outcomes(monkeypatch):
-    """Return whether the processes could read their parts."""
-    check, seen = PartProcess.check, []
-
-    async def watched(self):
-        try:
-            found = await check(self)
-        except PartFailed:
-            seen.append("failed")
-            raise
-        seen.append("read")
-        return found
-
-    monkeypatch.setattr(PartProcess, "check", watched)
-    return seen
 
 
 @pytest.fixture
@@ -77,13 +72,18 @@ def folder():
         yield path
 
 
-async def test_processes_of_their_own_read_a_part_each(log, accounts, started):
-    """They see the snapshot of the one that asks; what they confirm is not walked through again."""
-    read = []
-    verdict = await verify_ledger(accounts.database, log.published, read.append)
-    assert (verdict.fault, verdict.size, verdict.checkpoints) == (None, SIZE, 3)
-    assert (len(started), sum(read), min(read) < 0) == (2, SIZE, False)
-    assert all(has_ended(one) for one in started)
+async def test_processes_of_their_own_read_a_part_each(log, accounts, spares, asked):
+    """They see the snapshot of the one that asks; what they confirm is not walked through again.
+
+    A second verification is by the same ones.
+    """
+    for _ in range(2):
+        asked.clear()
+        read = []
+        verdict = await verify(accounts.database, log, read.append, spares=spares)
+        assert (verdict.fault, verdict.size, verdict.checkpoints) == (None, SIZE, 3)
+        assert (outcomes(asked), sum(read), min(read) < 0) == (["read"] * 2, SIZE, False)
+        assert len(spares) == 2
 
 
 @pytest.mark.usefixtures("few_at_once")
@@ -104,56 +104,58 @@ async def test_a_part_keeps_a_bounded_number_of_streams(log, accounts, monkeypat
 
 
 async def test_a_part_whose_process_is_killed_is_read_here(
-    log, accounts, started, outcomes, monkeypatch
+    log, accounts, spares, asked, monkeypatch
 ):
     """The verdict comes all the same; what it had passed is taken back."""
-    check, read = PartProcess.check, []
+    read, receive = [], Spare.receive
 
     async def killed(self):
-        self.process.kill()
-        return await check(self)
+        os.kill(self.pid, signal.SIGKILL)
+        return await receive(self)
 
-    monkeypatch.setattr(PartProcess, "check", killed)
-    verdict = await verify_ledger(accounts.database, log.published, read.append)
+    monkeypatch.setattr(Spare, "receive", killed)
+    verdict = await verify(accounts.database, log, read.append, spares=spares)
     assert (verdict.fault, verdict.size, sum(read)) == (None, SIZE, SIZE)
-    assert [has_ended(one) for one in started] == [True, True]
-    assert outcomes == ["failed", "failed"]
+    assert [one.has_ended for one, _ in asked] == [True, True]
+    assert (outcomes(asked), len(spares)) == (["failed"] * 2, 0)
+    assert (await verify(accounts.database, log, spares=spares)).ok
 
 
-async def test_a_part_of_another_server_is_read_here(log, accounts, started, outcomes, monkeypatch):
+async def test_a_part_of_another_server_is_read_here(log, accounts, spares, asked, monkeypatch):
     """A pooler may lead elsewhere, where the same snapshot would be another."""
 
     async def another(*_arguments):
         return "another one"
 
     monkeypatch.setattr(confirm, "server_of", another)
-    verdict = await verify_ledger(accounts.database, log.published)
-    assert (verdict.fault, verdict.size, len(started)) == (None, SIZE, 2)
-    assert outcomes == ["failed", "failed"]
+    verdict = await verify(accounts.database, log, spares=spares)
+    assert (verdict.fault, verdict.size, outcomes(asked)) == (None, SIZE, ["failed"] * 2)
 
 
-async def test_a_fault_in_the_part_of_a_process_is_found(log, owner_connection, accounts, started):
+async def test_a_fault_in_the_part_of_a_process_is_found(
+    log, owner_connection, accounts, spares, asked
+):
     """The other parts are let be, and the walk names it."""
     await disarm(owner_connection, bare=False)
     await owner_connection.execute(
         "update accounts.events set state = state || ' ' where append_id = $1",
         log.rows[SIZE - 2].append_id,
     )
-    verdict = await verify_ledger(accounts.database, log.published)
-    assert (verdict.position, len(started)) == (SIZE - 1, 2)
-    assert all(has_ended(one) for one in started)
+    verdict = await verify(accounts.database, log, spares=spares)
+    assert (verdict.position, len(asked)) == (SIZE - 1, 2)
+    assert all(one.has_ended or outcome == "read" for one, outcome in asked)
 
 
-async def test_a_verification_that_is_cut_off_leaves_no_process(log, accounts, started):
-    """A process that hangs ends with the one that started it; the next verification holds."""
-    verifying = asyncio.create_task(verify_ledger(accounts.database, log.published))
-    await eventually(lambda: bool(started))
-    os.kill(started[-1].process.pid, signal.SIGSTOP)
+async def test_a_verification_that_is_cut_off_leaves_no_process(log, accounts, spares, asked):
+    """A process that hangs ends with the one that asked it; the next verification holds."""
+    verifying = asyncio.create_task(verify(accounts.database, log, spares=spares))
+    await eventually(lambda: len(asked) == 2)
+    os.kill(asked[-1][0].pid, signal.SIGSTOP)
     verifying.cancel()
     with pytest.raises(asyncio.CancelledError):
         await verifying
-    assert all(has_ended(one) for one in started)
-    assert (await verify_ledger(accounts.database, log.published)).ok
+    assert asked[-1][0].has_ended
+    assert (await verify(accounts.database, log, spares=spares)).ok
 
 
 def test_a_key_that_an_earlier_part_retired_counts_in_no_later_one():
@@ -167,9 +169,7 @@ def test_a_key_that_an_earlier_part_retired_counts_in_no_later_one():
 
 
 @pytest.mark.parametrize("places", [1, 3])
-async def test_parts_are_read_through_a_pooler(
-    log, database_url, folder, started, outcomes, places
-):
+async def test_parts_are_read_through_a_pooler(log, database_url, folder, spares, asked, places):
     """Where it has no place for the other processes, their parts are read here."""
     with (
         logins(database_url) as made,
@@ -184,12 +184,17 @@ async def test_parts_are_read_through_a_pooler(
         )
         await database.open()
         read = []
-        verdict = await verify_ledger(database, log.published, read.append)
+        verdict = await verify(database, log, read.append, spares=spares)
         await database.close()
-    assert (verdict.fault, verdict.size, len(started), sum(read)) == (None, SIZE, 2, SIZE)
-    assert outcomes == ["failed" if places == 1 else "read"] * 2
+    assert (verdict.fault, verdict.size, sum(read)) == (None, SIZE, SIZE)
+    assert outcomes(asked) == ["failed" if places == 1 else "read"] * 2
 
 
-def has_ended(one):
-    """Return whether the process of a part has ended, and nobody waits for it."""
-    return one.process.returncode is not None
+async def verify(database, log, advance=lambda _events: None, *, spares):
+    """Verify a log, with processes that may read parts."""
+    return await verify_ledger(database, log.published, advance, spares=spares)
+
+
+def outcomes(asked):
+    """Return how the parts went that processes were asked for."""
+    return [outcome for _, outcome in asked]

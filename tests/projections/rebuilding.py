@@ -3,6 +3,7 @@
 import asyncio
 from itertools import count
 
+from service.core.spares import Spares
 from service.ledger.rebuild.session import rebuild_session
 from tests.world import STAFF
 
@@ -20,14 +21,16 @@ def quiet(_positions):
 
 async def rebuild(url, one, *, if_equal=False, processes=1):
     """Rebuild one read model."""
-    async with rebuild_session(url, one.ledger.name, processes) as shop:
-        return await shop.rebuild(one, quiet, if_equal=if_equal)
+    with Spares(processes - 1) as spares:
+        async with rebuild_session(url, one.ledger.name, spares) as shop:
+            return await shop.rebuild(one, quiet, if_equal=if_equal)
 
 
 async def verify(url, one, *, processes=1):
     """Compare one read model with a replay."""
-    async with rebuild_session(url, one.ledger.name, processes) as shop:
-        return (await shop.verify(one, quiet)).compared
+    with Spares(processes - 1) as spares:
+        async with rebuild_session(url, one.ledger.name, spares) as shop:
+            return (await shop.verify(one, quiet)).compared
 
 
 async def rollback(url, one):

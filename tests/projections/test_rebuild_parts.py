@@ -6,13 +6,14 @@ import signal
 
 import pytest
 
+from service.core.spares import NO_SPARES, Spares, forked
 from service.ledger.binding import Binding
 from service.ledger.events import Unreadable
 from service.ledger.rebuild import build as building
 from service.ledger.rebuild import filling
 from service.ledger.rebuild.build import Builder
 from service.ledger.rebuild.connecting import connected
-from service.ledger.rebuild.filling_process import FillingJob, FillingProcess
+from service.ledger.rebuild.filling_process import FillingJob, fill_in, work
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.sql import queries
@@ -46,16 +47,16 @@ alter table live.events enable always trigger append_only;
 
 @pytest.fixture
 def started(monkeypatch):
-    """Have short logs made in parts, in pages of three positions; return the processes started."""
+    """Have short logs made in parts, in pages of three positions; return the processes asked."""
     found = []
 
-    def start(job):
-        found.append(FillingProcess(job))
-        return found[-1]
+    async def watched(spare, *arguments):
+        found.append(spare)
+        return await fill_in(spare, *arguments)
 
     monkeypatch.setattr(building, "PART_EVENTS_MIN", 1)
     monkeypatch.setattr(building, "PAGE_POSITIONS", 3)
-    monkeypatch.setattr(filling, "FillingProcess", start)
+    monkeypatch.setattr(filling, "fill_in", watched)
     return found
 
 
@@ -100,8 +101,9 @@ async def test_parts_make_the_rows_that_one_process_makes(claim_list, owner, dat
 async def test_every_position_is_counted_once(claim_list, database_url, started):
     """Whichever part passes it last."""
     passed = []
-    async with rebuild_session(database_url, "live", 2) as shop:
-        await shop.verify(claim_list, passed.append)
+    with Spares(1) as spares:
+        async with rebuild_session(database_url, "live", spares) as shop:
+            await shop.verify(claim_list, passed.append)
     size = await claim_list.ledger.database.reads.fetchrow(SQL.head)
     assert (sum(passed), len(started)) == (size["size"], 1)
     assert min(passed) >= 0
@@ -169,8 +171,7 @@ async def test_an_event_that_cannot_be_decoded_is_that_of_one_process(
     (size,) = owner.execute("select size from live.head").fetchone()
     found = []
     for processes in (1, 2):
-        async with rebuild_session(database_url, "live", processes) as shop:
-            done = await shop.rebuild(activity, quiet, if_equal=False)
+        done = await rebuild(database_url, activity, processes=processes)
         assert done.swapped is None
         found.append([one for one in done.put_aside if one.position <= size])  # others may come
     assert found[0] == found[1]
@@ -185,24 +186,25 @@ async def test_parts_of_a_rebuild_that_was_killed_keep_others_out_until_they_end
     ledger = claim_list.ledger
     async with connected(database_url) as killed:
         await killed.execute(SQL.lock_shared.on("live"), "live")
-        process = FillingProcess(_job(claim_list, database_url, await ledger.binding()))
-        await process._receive()  # noqa: SLF001 - it has its share
+        other = forked()
+        other.ask(work, _job(claim_list, database_url, await ledger.binding()))
+        await other.receive()  # it has its share
     with pytest.raises(RebuildRefused, match="another rebuild or verification of live is running"):
         await rebuild(database_url, claim_list)
-    process._pipe.close()  # noqa: SLF001 - as where the one that started it was killed
-    await eventually(lambda: not process._process.is_alive())  # noqa: SLF001 - by itself
+    other.pipe.close()  # as where the one that asked was killed
+    await asyncio.to_thread(os.waitpid, other.pid, 0)  # by itself
     again = await eventually(lambda: _rebuilt(database_url, claim_list))
     assert (again.compared.rows, started) == (20, [])
-    async with connected(database_url) as other:
-        await other.execute(SQL.lock.on("live"), "live")
-        late = FillingProcess(_job(claim_list, database_url, await ledger.binding()))
-        with pytest.raises(RebuildRefused, match="has ended"):
-            await late.load(building.BuildProgress(), 1, quiet)
-        late.close()
+    async with connected(database_url) as locking:
+        await locking.execute(SQL.lock.on("live"), "live")
+        with Spares(1) as spares, spares.borrowed() as late:
+            job = _job(claim_list, database_url, await ledger.binding())
+            with pytest.raises(RebuildRefused, match="has ended"):
+                await fill_in(late, job, building.BuildProgress(), 1, quiet)
 
 
 def _job(claim_list, url, binding: Binding):
-    builder = Builder(claim_list, "live_next", None, None, quiet, url, 2)
+    builder = Builder(claim_list, "live_next", None, None, quiet, url, NO_SPARES)
     recipe = builder._maker(2).recipe  # noqa: SLF001 - what a process is given
     return FillingJob(url, recipe._replace(part=1), binding)
 

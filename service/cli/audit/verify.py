@@ -19,6 +19,7 @@ from service.cli.target import Run, Target, print_answer, team_command
 from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, Told, ago, counted, listed
 from service.core.errors import Refusal
+from service.core.processors import processors
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
@@ -36,6 +37,8 @@ from service.facts.caller import LEDGERS
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NOTE_BYTES_MAX: Final = 4 * NOTE_MAX
+PROCESSES_MAX: Final = 4
+"""This one included; as many connections to the ledger."""
 
 
 def public_key_of(text: str) -> NoteKey:
@@ -100,7 +103,17 @@ def _offline_first(online: Run) -> Run:
     return run
 
 
-@partial(team_command, environment=auditor_settings, around=_offline_first, named="never")
+def _spares(_options: object) -> int:
+    return min(PROCESSES_MAX, processors()) - 1
+
+
+@partial(
+    team_command,
+    environment=auditor_settings,
+    around=_offline_first,
+    named="never",
+    spares=_spares,
+)
 @ledger_option
 @click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
 @click.option(
@@ -181,7 +194,9 @@ async def verify(
         ) as advance:
             event_keys = None if roots is None else roots.of_ledger(log.name)
             verdicts.append(
-                await verify_ledger(log.database, evidence, advance, accounts, event_keys)
+                await verify_ledger(
+                    log.database, evidence, advance, accounts, event_keys, target.spares
+                )
             )
         if verdicts[-1].ok and (dates := await misdated(log.database, service.clock())):
             warn(f"{log.name}: {dates}; a clock was wrong, or somebody changed what nobody signs")

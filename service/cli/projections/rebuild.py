@@ -1,7 +1,8 @@
 """`claim-ledger projections rebuild`, `rollback` and `verify`."""
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 import click
@@ -48,7 +49,13 @@ _processes_option = click.option(
 Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
 
 
-@team_command
+def _spares(options: Mapping[str, object]) -> int:
+    """Return how many processes work beside this one, by the options."""
+    asked = options["processes"]
+    return (asked if isinstance(asked, int) else min(PROCESSES, processors())) - 1
+
+
+@partial(team_command, spares=_spares)
 @click.argument("name", required=False)
 @click.option("--all", "everything", is_flag=True, help="Every read model.")
 @ledger_option
@@ -64,10 +71,10 @@ async def rebuild(
     name: str | None,
     ledger: str | None,
     *,
-    processes: int | None,
     everything: bool,
     if_equal: bool,
     park: bool,
+    **_processes: int | None,
 ) -> Fields:
     """Rebuild a read model from the log, beside the live one, and swap it in under traffic.
 
@@ -103,7 +110,7 @@ async def rebuild(
         return Completed(row, done.compared, done.put_aside)
 
     models = _chosen(target, name, ledger)
-    answer = await _each(target, models, "rebuilding", work, "rebuilt", processes)
+    answer = await _each(target, models, "rebuilding", work, "rebuilt")
     is_well = all(row["swapped"] for row in answer["rebuilt"]) and not answer["put_aside"]
     if not is_well:
         left = [_of(row) for row in answer["rebuilt"] if not row["swapped"]]
@@ -137,12 +144,12 @@ async def rollback(target: Target, name: str, ledger: str | None) -> Fields:
     return {"rolled_back": answer["rolled_back"]}
 
 
-@team_command
+@partial(team_command, spares=_spares)
 @click.argument("name", required=False)
 @ledger_option
 @_processes_option
 async def verify(
-    target: Target, name: str | None, ledger: str | None, *, processes: int | None
+    target: Target, name: str | None, ledger: str | None, **_processes: int | None
 ) -> Fields:
     """Replay the log and compare with the live rows; exits with 1 if they differ. Only reads.
 
@@ -169,7 +176,7 @@ async def verify(
         return Completed(row, compared, aside)
 
     models = _chosen(target, name, ledger)
-    answer = await _each(target, models, "verifying", work, "verified", processes)
+    answer = await _each(target, models, "verifying", work, "verified")
     return verified_answer(answer)
 
 
@@ -215,11 +222,9 @@ async def _each(
     doing: str,
     work: Work,
     done: str,
-    processes: int | None = None,
 ) -> dict[str, list[Fields]]:
     """Do the work for each read model; return a row for each under `done`, and all findings."""
     os.nice(NICENESS)
-    count = processes or min(PROCESSES, processors())
     answer: dict[str, list[Fields]] = {done: [], "differences": [], "put_aside": []}
     for model in models:
         name = model.ledger.name
@@ -227,7 +232,7 @@ async def _each(
         size = (await Sequencer(model.ledger).lag()).size
         with one_line(RebuildRefused, before=f"{_place(model)}: "):
             url = target.service.settings.database_url
-            async with rebuild_session(url, name, count) as session:
+            async with rebuild_session(url, name, target.spares) as session:
                 with progress(f"{doing} {name}.{model.name}", size, unit="events") as advance:
                     found = await work(session, model, advance)
         answer[done].append(which | found.row)

@@ -48,7 +48,10 @@ class _Waiting(NamedTuple):
     stream: UUID
 
 
-_decoder = msgspec.json.Decoder(_Who)
+WHO: Final = msgspec.json.Decoder(_Who)
+"""Reads of an event who did something, and when."""
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError)
+"""What that raises of an event that does not say it."""
 
 
 class Actors:
@@ -91,8 +94,8 @@ class Actors:
     def meta_of(state: bytes) -> "_Meta | None":
         """Return who did something, and when; None where an event does not say it."""
         try:
-            return _decoder.decode(state).meta
-        except (msgspec.MsgspecError, ValueError):
+            return WHO.decode(state).meta
+        except UNREADABLE:
             return None
 
     def _check(self, position: int, actor: str, at: str) -> None:

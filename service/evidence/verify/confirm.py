@@ -7,26 +7,26 @@ bound by a key that an earlier part retired.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from itertools import zip_longest
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from service.core.processors import processors
+from service.core.spares import Spares
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
-from service.evidence.verify.part_process import PartFailed, PartPlace, PartProcess, server_of
+from service.evidence.verify.part_process import PartFailed, PartPlace, check_in, server_of
 from service.evidence.verify.segments import JoinedStreams, Segments
 from service.evidence.verify.walk import Walk
 from service.ledger.database import Connection, Database
 from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
-PROCESSES_MAX: Final = 4
-"""This one included; as many connections to the ledger."""
-PART_EVENTS_MIN: Final = 25_000
-"""A smaller part is read before a process for it has started."""
+PART_EVENTS_MIN: Final = 10_000
+"""A smaller part is not worth a connection of its own."""
+AHEAD: Final = 5_000
+"""Events that are read before another process has connected."""
 
 _SQL = queries("service.evidence.verify")
 Advance = Callable[[int], object]
@@ -46,6 +46,7 @@ class Reading(NamedTuple):
     In seconds: what all may take, and a statement.
     """
 
+    spares: Spares
     database: Database
     deadline: float
     statement_seconds_max: float
@@ -58,18 +59,18 @@ async def confirmed(
     advance: Advance,
     *,
     reading: Reading | None,
-    parts: int = PROCESSES_MAX,
+    parts: int = 1,
 ) -> bool:
     """Return whether the log holds, in the caller's snapshot; `walk` has its tree then.
 
-    Without `reading` this process reads all parts alone. What `walk` and `advance` were told is of
-    no use where this returns False.
+    Without `reading` this process reads all `parts` alone. What `walk` and `advance` were told is
+    of no use where this returns False.
     """
     sizes = [one.size for one in walk.expected]
     if any(one.root is None for one in walk.expected) or walk.compare() is not None:
         return False
     size = max(0, await connection.fetchval(_SQL.size.on(judges.schema)) or 0)
-    count = parts if reading is None else min(processors(), parts, size // PART_EVENTS_MIN)
+    count = parts if reading is None else min(1 + len(reading.spares), size // PART_EVENTS_MIN)
     tasks = tasks_of(judges, size, sizes, max(1, count))
     joined = _Joined(walk, len(tasks), advance)
     with closing(joined.streams):
@@ -89,7 +90,7 @@ def tasks_of(judges: Judges, size: int, sizes: Iterable[int], count: int) -> lis
     The first one begins at once, and is larger by what it has read when the others have started.
     """
     cuts = sorted({one for one in sizes if one > 0})
-    ahead = min(PART_EVENTS_MIN, size // count)
+    ahead = min(AHEAD, size // count)
     ends = [0, *(ahead + (size - ahead) * number // count for number in range(1, count))]
     return [
         Task(
@@ -110,13 +111,13 @@ async def _outcomes(
     """Check the parts, the first one here; return None as soon as one may not hold."""
     here = PartCheck(tasks[0], joined.of(0))
     with ExitStack() as ending:
-        others: list[PartProcess] = []
+        checks: list[asyncio.Task[PartOutcome | PartFailed | None]] = []
         if reading is not None and len(tasks) > 1:
             place = await _place(connection, tasks[0].schema, reading)
             for number, task in enumerate(tasks[1:], 1):
-                others.append(PartProcess(place, task, joined.of(number)))
-                ending.callback(others[-1].close)
-        checks = [asyncio.create_task(_outcome(one, here)) for one in others]
+                spare = ending.enter_context(reading.spares.borrowed())
+                check = check_in(spare, place, task, joined.of(number))
+                checks.append(asyncio.create_task(_outcome(check, here)))
         ending.callback(_cancel, checks)
         found = [await here.check(connection)]
         waiting = set(checks)
@@ -147,10 +148,12 @@ async def _rest(
     return outcomes
 
 
-async def _outcome(part: PartProcess, here: PartCheck) -> PartOutcome | PartFailed | None:
+async def _outcome(
+    check: Awaitable[PartOutcome | None], here: PartCheck
+) -> PartOutcome | PartFailed | None:
     """Wait for a part; where it may not hold, stop `here`, too."""
     try:
-        outcome = await part.check()
+        outcome = await check
     except PartFailed as failed:
         return failed
     if outcome is None:
@@ -165,7 +168,7 @@ def _cancel(checks: Iterable["asyncio.Task[PartOutcome | PartFailed | None]"]) -
 
 async def _place(connection: Connection, schema: str, reading: Reading) -> PartPlace:
     snapshot = await connection.fetchval(_SQL.snapshot_export.on(schema))
-    database, *seconds = reading
+    _, database, *seconds = reading
     server = await server_of(connection, schema)
     return PartPlace(database.url, database.is_pooled, server, str(snapshot), *seconds)
 

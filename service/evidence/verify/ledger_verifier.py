@@ -15,12 +15,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from service.core.spares import NO_SPARES, Spares
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import Actors
 from service.evidence.verify.beside import public_ids_fault
-from service.evidence.verify.confirm import PROCESSES_MAX, Judges, Reading, confirmed
+from service.evidence.verify.confirm import Judges, Reading, confirmed
 from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
@@ -51,12 +52,13 @@ async def verify_ledger(
     advance: Advance = lambda _events: None,
     accounts: Database | None = None,
     event_keys: EventKeys | None = None,
+    spares: Spares = NO_SPARES,
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, while the service runs.
 
     `advance` gets the number of events read since the last call, a negative one where they are read
-    again. With the ledger of `accounts`, the
-    actors of the events are checked, too, and with its `event_keys` their MACs. Raises
+    again. With the ledger of `accounts`, the actors of the events are checked, too, and with its
+    `event_keys` their MACs. `spares` read parts of the log beside this process. Raises
     LedgerUnavailable, and ArchiveUnavailable if the archive has to be asked again.
     """
     async with (
@@ -68,9 +70,10 @@ async def verify_ledger(
             readonly=True,
         ),
     ):
-        shared = Reading(database, DEADLINE_SECONDS, STATEMENT_SECONDS_MAX)
-        reading = shared if database.shares_snapshots else None
-        confirm = partial(confirmed, reading=reading, parts=PROCESSES_MAX if reading else 1)
+        reading = None
+        if spares and database.shares_snapshots:
+            reading = Reading(spares, database, DEADLINE_SECONDS, STATEMENT_SECONDS_MAX)
+        confirm = partial(confirmed, reading=reading)
         verdict = await verify(
             connection, database.schema, evidence, advance, accounts, event_keys, confirm
         )

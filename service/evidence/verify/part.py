@@ -12,11 +12,12 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from service.evidence.verify.actors import BEFORE_MAX, Actors
+from service.evidence.verify.actors import BEFORE_MAX, UNREADABLE, WHO, Actors
 from service.evidence.verify.known_actors import NEVER, KnownActors
-from service.evidence.verify.part_macs import Odd, PartMacs
+from service.evidence.verify.part_macs import MAC_OF, Odd, PartMacs
 from service.evidence.verify.rows import FIRST, LogRow
 from service.evidence.verify.segments import STREAMS_MAX, PartStreams, Segments
+from service.ledger.binding import BOUND_TOPIC
 from service.ledger.database import Connection
 from service.ledger.event_macs import EventKeys
 from service.ledger.merkle import HASH_BYTES, Subtrees
@@ -193,7 +194,8 @@ class PartCheck:
         continued, actors = self._streams.continued, self._actors
         open_since = {} if actors is None else actors.open_since
         before = None if actors is None else actors.before
-        decode, has_keys = Actors.meta_of, self._task.keys is not None
+        decode, has_keys = WHO.decode, self._task.keys is not None
+        usual, made = macs.usual
         while at + fixed_bytes <= size:
             columns, n1, position, n2, append_id, n3, version, n4, stream, n5, logged, mac_bytes = (
                 fixed(data, at)
@@ -208,16 +210,16 @@ class PartCheck:
             if end + 4 > size:
                 break
             (topic_bytes,) = length(data, end)
-            topic = data[end + 4 : end + 4 + topic_bytes]
-            end += 4 + topic_bytes
-            if topic_bytes < 0 or end + 4 > size:
-                break
-            (state_bytes,) = length(data, end)
             end += 4
-            if state_bytes < 0 or end + state_bytes > size:
+            begin = end + topic_bytes + 4
+            if topic_bytes < 0 or begin > size:
                 break
-            state = data[end : end + state_bytes]
-            end += state_bytes
+            topic = data[end : begin - 4]
+            (state_bytes,) = length(data, begin - 4)
+            end = begin + state_bytes
+            if state_bytes < 0 or end > size:
+                break
+            state = data[begin:end]
             name = topics.get(topic) or self._topic(topic)
             h = stream.hex()
             of_writer = (
@@ -229,8 +231,14 @@ class PartCheck:
             ).digest()
             if leaf != logged:
                 raise Odd
-            if has_keys:
+            if has_keys and (
+                mac is None
+                or mac[0] != usual
+                or name == BOUND_TOPIC
+                or made(sha256(MAC_OF + of_writer).digest()) != mac[1:]
+            ):
                 macs.check(mac, of_writer, name, stream)
+                usual, made = macs.usual
             known = last.get(stream)
             if known is None:
                 if version < 1:
@@ -241,7 +249,10 @@ class PartCheck:
                 raise Odd
             last[stream] = version << 64 | append_id
             if before is not None:
-                meta = decode(state)
+                try:
+                    meta = decode(state).meta
+                except UNREADABLE:
+                    meta = None
                 since = None if meta is None else open_since.get(meta.actor)
                 if meta is not None and since is not None and since <= meta.at <= NEVER:
                     before.append(meta.at)

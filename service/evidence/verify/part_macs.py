@@ -1,11 +1,14 @@
 """Checking the MACs of a part's rows, where the keys that count before it are not known."""
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Final
 
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys, keyed_hash
 
+MAC_OF: Final = b"claim-ledger event mac v1\n"
+"""Before what the writer knows of an event."""
 NO_KEY: Final = 1 << 16
 """Above every key's id: no event needed one."""
 
@@ -22,7 +25,17 @@ class PartMacs:
         self.oldest = UNBOUND
         self._stream = boundary_stream(ledger).bytes
         known = {} if keys is None else keys.keys
+        self._usual: tuple[int, Callable[[bytes], bytes]] = (NO_KEY, bytes)
         self._made = {key_id: keyed_hash(key) for key_id, key in known.items()}
+
+    @property
+    def usual(self) -> tuple[int, Callable[[bytes], bytes]]:
+        """The key of the last event that had a MAC, and what makes MACs under it.
+
+        Another event under it is ours if its MAC is that, unless it is a boundary: it need not be
+        given to `check`.
+        """
+        return self._usual
 
     def check(self, mac: bytes | None, of_writer: bytes, topic: str, stream: bytes) -> None:
         """Raise Odd where the service cannot have written an event."""
@@ -32,8 +45,9 @@ class PartMacs:
                 raise Odd
             key_id = mac[0]
             made = self._made[key_id]
-            if made(sha256(b"claim-ledger event mac v1\n" + of_writer).digest()) != mac[1:]:
+            if made(sha256(MAC_OF + of_writer).digest()) != mac[1:]:
                 raise Odd
+            self._usual = (key_id, made)
         if not self.oldest and key_id < self.lowest:
             self.lowest = key_id
         if key_id < self.oldest:

@@ -1,15 +1,12 @@
 """Checking a part of a log in a process of its own, on the snapshot that another one exported."""
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from multiprocessing.connection import Connection as OurEnd
-from multiprocessing.connection import Pipe
+from multiprocessing.connection import Connection as Pipe
 from typing import Any, Final, NamedTuple
 
+from service.core.spares import Spare, SpareGone
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
 from service.evidence.verify.segments import Segments
@@ -19,11 +16,6 @@ from service.ledger.sql import queries
 
 START_SECONDS_MAX: Final = 30.0
 """Until the process sees the snapshot: a pooler may have no place for another session."""
-_COMMAND: Final = (
-    "import os, sys; from service.core.parent import die_with; die_with(int(sys.argv[1])); "
-    "from service.evidence.verify.part_process import work; work(int(sys.argv[2]))"
-)
-_JOIN_SECONDS: Final = 10.0
 _SQL = queries("service.evidence.verify")
 
 
@@ -45,56 +37,26 @@ class PartFailed(Exception):
     """A process could not read its part: it was refused a connection, or has gone."""
 
 
-class PartProcess:
-    """A part that another process checks."""
-
-    def __init__(
-        self, place: PartPlace, task: Task, send: Callable[[Passed | Segments], object]
-    ) -> None:
-        """Start the process. Ctrl-C is not for it: it ends with this one, however that ends.
-
-        Nor does it take modules from the directory in which somebody runs the command.
-        """
-        self._pipe, theirs = Pipe()
-        self._asked = (place, task)
-        self._send = send
-        number = theirs.fileno()
-        with theirs:
-            self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-P", "-c", _COMMAND, str(os.getpid()), str(number)],
-                stdin=subprocess.DEVNULL,
-                pass_fds=(number,),
-                process_group=0,
-            )
-
-    async def check(self) -> PartOutcome | None:
-        """Wait for the outcome; raises PartFailed."""
-        try:
-            await asyncio.to_thread(self._pipe.send, self._asked)
-            while isinstance(found := await asyncio.to_thread(self._pipe.recv), (Passed, Segments)):
-                self._send(found)
-        except (EOFError, OSError) as error:
-            raise PartFailed("its process has gone") from error
-        if isinstance(found, PartFailed):
-            raise found
-        return found
-
-    def close(self) -> None:
-        """End the process."""
-        self.process.kill()
-        with suppress(subprocess.TimeoutExpired):
-            self.process.wait(_JOIN_SECONDS)
-        self._pipe.close()
+async def check_in(
+    spare: Spare, place: PartPlace, task: Task, send: Callable[[Passed | Segments], object]
+) -> PartOutcome | None:
+    """Have a spare process check a part; `send` takes what it passes. Raises PartFailed."""
+    try:
+        spare.ask(_work, (place, task))
+        while isinstance(found := await spare.receive(), (Passed, Segments)):
+            send(found)
+    except SpareGone as error:
+        raise PartFailed("its process has gone") from error
+    spare.is_idle = True
+    if isinstance(found, PartFailed):
+        raise found
+    return found
 
 
-def work(number: int) -> None:
+def _work(pipe: Pipe, asked: tuple[PartPlace, Task]) -> None:
     """Check the part that the process at the other end of a pipe asks for."""
-    with OurEnd(number) as pipe:
-        try:
-            place, task = pipe.recv()
-            asyncio.run(_check(place, task, pipe.send))
-        except (EOFError, OSError, LedgerError):  # nobody asks any more, or was told
-            return
+    with suppress(LedgerError):  # it was told
+        asyncio.run(_check(*asked, pipe.send))
 
 
 async def server_of(connection: Connection, schema: str) -> str:

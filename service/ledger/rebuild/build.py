@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from service.core.spares import Spares
 from service.ledger.database import Connection, always
 from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.encryption import DataKey
@@ -56,8 +57,8 @@ class Builder:
 
     Each step takes the progress that the tables are at and returns the one after it. `reader` and
     `writer` are the owner's connections: one reads ahead while the other one writes. `advance`
-    receives the number of positions passed. `processes` are those that may fill empty tables, each
-    with two connections of its own to `database_url`; this one is the first of them.
+    receives the number of positions passed. `spares` may fill empty tables beside this process: by
+    two connections of their own to `database_url`.
     """
 
     model: ReadModel
@@ -66,7 +67,7 @@ class Builder:
     writer: Connection
     advance: Callable[[int], object]
     database_url: str
-    processes: int
+    spares: Spares
 
     async def target(self) -> int:
         """Return how far the live rows are: the log's head, or the read model's checkpoint."""
@@ -82,17 +83,18 @@ class Builder:
         """Make the tables from nothing, up to a position near the live rows'."""
         later = await shadow.create(self.writer, self.model)
         progress = await self._fill(await self.target(), may_skip=may_skip)
-        connections = (self.writer, self.reader)[: self.processes]
+        connections = (self.writer, self.reader)[: 1 + len(self.spares)]
         await shadow.finish(connections, self.model, later)
         return await self.catch_up(progress)
 
     async def _fill(self, target: int, *, may_skip: bool) -> BuildProgress:
         """Fill the empty tables: by several processes where that is faster, and possible."""
         projector = self.model.projector
-        parts = min(self.processes, target // PART_EVENTS_MIN) if projector.is_by_stream else 1
-        if parts > 1:
+        parts = min(1 + len(self.spares), target // PART_EVENTS_MIN)
+        if parts > 1 and projector.is_by_stream:
+            where = (self.spares, self.database_url)
             maker = self._maker(parts)
-            return await fill(maker, self.database_url, target, self.advance, may_skip=may_skip)
+            return await fill(maker, *where, target, self.advance, may_skip=may_skip)
         return await self.load(BuildProgress(may_skip=may_skip), target)
 
     async def catch_up(self, progress: BuildProgress) -> BuildProgress:

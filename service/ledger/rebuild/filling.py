@@ -4,8 +4,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
+from service.core.spares import Spares
 from service.ledger.rebuild.connecting import shared_lock
-from service.ledger.rebuild.filling_process import FillingJob, FillingProcess
+from service.ledger.rebuild.filling_process import FillingJob, fill_in
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.row_maker import RowMaker
 from service.ledger.rebuild.together import together
@@ -35,28 +36,27 @@ class _Least:
 
 async def fill(
     maker: RowMaker,
+    spares: Spares,
     database_url: str,
     target: int,
     count: Callable[[int], object],
     *,
     may_skip: bool,
 ) -> BuildProgress:
-    """Fill empty tables up to a position: this process makes `maker`'s part, others the rest.
+    """Fill empty tables up to a position: this process makes `maker`'s part, `spares` the rest.
 
     `count` gets the number of positions passed. Where one part fails, or its process ends, the
     others are ended, and have let go of the tables before this raises what failed.
     """
     recipe, begin = maker.recipe, BuildProgress(may_skip=may_skip)
     binding, least = await maker.binding(), _Least(recipe.parts, count)
-    numbers = [number for number in range(recipe.parts) if number != recipe.part]
     async with shared_lock(maker.writer, recipe.ledger):
         with ExitStack() as ending:
-            others: list[FillingProcess] = []
-            for number in numbers:
-                job = FillingJob(database_url, recipe._replace(part=number), binding)
-                others.append(FillingProcess(job))
-                ending.callback(others[-1].close)
             work = [maker.load(begin, target, least.of(recipe.part))]
-            for number, one in zip(numbers, others, strict=True):
-                work.append(one.load(begin, target, least.of(number)))
+            for number in range(recipe.parts):
+                if number == recipe.part:
+                    continue
+                spare = ending.enter_context(spares.borrowed())
+                job = FillingJob(database_url, recipe._replace(part=number), binding)
+                work.append(fill_in(spare, job, begin, target, least.of(number)))
             return BuildProgress.joined(await together(*work))

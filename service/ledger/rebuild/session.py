@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import asyncpg
 
+from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import Connection
 from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS, local_limits
@@ -50,16 +51,16 @@ class RebuildSession:
     """The owner's two connections to one ledger, under the lock against a second rebuild."""
 
     def __init__(
-        self, connections: tuple[Connection, Connection], database_url: str, processes: int
+        self, connections: tuple[Connection, Connection], database_url: str, spares: Spares
     ) -> None:
         """Only `rebuild_session` makes one."""
         self._connections = connections
         self._database_url = database_url
-        self._processes = processes
+        self._spares = spares
 
     def builder(self, model: ReadModel, schema: str, advance: Advance) -> Builder:
         """Return a builder on these connections."""
-        where = (self._database_url, self._processes)
+        where = (self._database_url, self._spares)
         return Builder(model, schema, *self._connections, advance, *where)
 
     async def rebuild(
@@ -114,11 +115,11 @@ class RebuildSession:
 
 @asynccontextmanager
 async def rebuild_session(
-    database_url: str, ledger: str, processes: int = 1
+    database_url: str, ledger: str, spares: Spares = NO_SPARES
 ) -> AsyncGenerator[RebuildSession, None]:
     """Connect to a ledger as the owner of its tables; drop unfinished tables before and after.
 
-    `processes`, this one included, make rows at once where a read model's streams are independent.
+    `spares` make rows beside this process where a read model's streams are independent.
 
     Raises RebuildRefused if another rebuild works on this ledger, or the login lacks a right, and
     LedgerUnavailable if PostgreSQL does not answer.
@@ -129,7 +130,7 @@ async def rebuild_session(
         try:
             await clear(writer, f"{ledger}_next")
             try:
-                yield RebuildSession((reader, writer), database_url, processes)
+                yield RebuildSession((reader, writer), database_url, spares)
             finally:
                 # A connection that was lost, or cut off, leaves this to the next who has the lock.
                 with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
