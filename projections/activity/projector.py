@@ -40,7 +40,6 @@ class ActivityProjector(Projector):
     version = 1
     tables = (ACTIVITY,)
     topics = tuple({**ACCOUNTS, **PARTNER_LEDGER}.values())
-    is_by_stream = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return a row for each subject, and one for the request; needs the event's position."""

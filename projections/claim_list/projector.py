@@ -28,7 +28,6 @@ class ClaimListProjector(Projector):
     version = 1
     tables = (CLAIM_LIST,)
     topics = (ClaimCreated, ClaimStageChanged)
-    is_by_stream = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""

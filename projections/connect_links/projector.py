@@ -25,7 +25,6 @@ class ConnectLinksProjector(Projector):
     version = 1
     tables = (CONNECT_LINKS,)
     topics = (ConnectLinkIssued, ConnectLinkRedeemed, ConnectLinkDeclined)
-    is_by_stream = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes."""

@@ -48,7 +48,6 @@ class PartnerEventsProjector(Projector):
     version = 1
     tables = (PARTNER_EVENTS,)
     topics = tuple(TYPES)
-    is_by_stream = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes; needs the event's position."""

@@ -54,7 +54,7 @@ class Spare:
 
     async def receive(self) -> Any:  # noqa: ANN401 - what its work sends
         """Return what its work sends next; raises SpareGone."""
-        await _until_readable(self.pipe.fileno())
+        await until_readable(self.pipe.fileno())
         try:
             return self.pipe.recv()
         except (EOFError, OSError) as error:
@@ -145,7 +145,8 @@ def _serve(parent: int, pipe: Pipe, others: Iterable[Pipe]) -> Never:
         os._exit(status)
 
 
-async def _until_readable(descriptor: int) -> None:
+async def until_readable(descriptor: int) -> None:
+    """Wait until there is something to read, or the other end has been closed."""
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
     loop.add_reader(descriptor, lambda: readable.done() or readable.set_result(None))

@@ -78,9 +78,6 @@ class Projector(Protocol):
     """The events that may change a row."""
     reads_personal: bool = False
     """Whether rows depend on encrypted fields: only then are keys asked for."""
-    is_by_stream: bool = False
-    """Whether an event changes only rows that events of its own stream made, and needs no encrypted
-    field: then a rebuild may read the streams in several processes."""
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
         """Return what this event changes; nothing for an event that does not concern it."""

@@ -1,5 +1,10 @@
-"""Filling tables by several processes at once, each of which makes the rows of its own streams."""
+"""Filling tables by several processes at once, which take stretches of the log in turn.
 
+Each reads, decodes and checks its stretches side by side with the others, which is most of the
+work. Rows are written in the log's order, by one process at a time.
+"""
+
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
@@ -8,30 +13,51 @@ from service.core.spares import Spares
 from service.ledger.rebuild.connecting import shared_lock
 from service.ledger.rebuild.filling_process import FillingJob, fill_in
 from service.ledger.rebuild.progress import BuildProgress
-from service.ledger.rebuild.row_maker import RowMaker
+from service.ledger.rebuild.row_maker import Recipe, RowMaker
 from service.ledger.rebuild.together import together
 
 PART_EVENTS_MIN: Final = 25_000
 """A smaller part is made before a process for it has started."""
 
 
-class _Least:
-    """Counts the positions that all parts have passed, for a progress bar."""
+class _Rows:
+    """What the tables hold, which says whose turn it is to write."""
 
-    def __init__(self, parts: int, count: Callable[[int], object]) -> None:
-        self._at = [0] * parts
-        self._told = 0
+    def __init__(
+        self, progress: BuildProgress, recipe: Recipe, count: Callable[[int], object]
+    ) -> None:
+        self.progress = progress
+        self._recipe = recipe
         self._count = count
+        self._changed = asyncio.Condition()
 
-    def of(self, part: int) -> Callable[[int], None]:
-        """Return what takes the position that a part has come to."""
+    async def turn_of(self, part: int) -> BuildProgress:
+        recipe = self._recipe
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.progress.position // recipe.positions % recipe.parts == part
+            )
+        return self.progress
 
-        def advance(position: int) -> None:
-            self._at[part] = position
-            self._count(min(self._at) - self._told)
-            self._told = min(self._at)
+    async def hold(self, progress: BuildProgress) -> None:
+        async with self._changed:
+            self._count(progress.position - self.progress.position)
+            self.progress = progress
+            self._changed.notify_all()
 
-        return advance
+
+class _TurnsOf:
+    """The turns of one part (`Turns`)."""
+
+    def __init__(self, part: int, rows: _Rows) -> None:
+        self._part = part
+        self._rows = rows
+
+    async def begin(self) -> BuildProgress:
+        return await self._rows.turn_of(self._part)
+
+    async def end(self, progress: BuildProgress) -> None:
+        await self._rows.hold(progress)
 
 
 async def fill(
@@ -48,15 +74,18 @@ async def fill(
     `count` gets the number of positions passed. Where one part fails, or its process ends, the
     others are ended, and have let go of the tables before this raises what failed.
     """
-    recipe, begin = maker.recipe, BuildProgress(may_skip=may_skip)
-    binding, least = await maker.binding(), _Least(recipe.parts, count)
+    recipe, binding = maker.recipe, await maker.binding()
+    rows = _Rows(BuildProgress(may_skip=may_skip), recipe, count)
     async with shared_lock(maker.writer, recipe.ledger):
         with ExitStack() as ending:
-            work = [maker.load(begin, target, least.of(recipe.part))]
+            turns = _TurnsOf(recipe.part, rows)
+            work = [maker.take_turns(turns, target, may_skip=may_skip)]
             for number in range(recipe.parts):
                 if number == recipe.part:
                     continue
                 spare = ending.enter_context(spares.borrowed())
                 job = FillingJob(database_url, recipe._replace(part=number), binding)
-                work.append(fill_in(spare, job, begin, target, least.of(number)))
-            return BuildProgress.joined(await together(*work))
+                turns = _TurnsOf(number, rows)
+                work.append(fill_in(spare, job, turns, target, may_skip=may_skip))
+            await together(*work)
+    return rows.progress

@@ -2,12 +2,12 @@
 
 import asyncio
 from multiprocessing.connection import Connection as Pipe
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import asyncpg
 
-from service.core.spares import Spare, SpareGone
+from service.core.spares import Spare, SpareGone, until_readable
 from service.ledger.binding import Binding
 from service.ledger.database import LedgerError
 from service.ledger.encryption import DataKey
@@ -15,7 +15,7 @@ from service.ledger.events import Unreadable
 from service.ledger.rebuild.connecting import connected
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.refused import RebuildRefused
-from service.ledger.rebuild.row_maker import Advance, Recipe, RowMaker
+from service.ledger.rebuild.row_maker import Recipe, RowMaker, Turns
 from service.ledger.sql import queries
 
 _GONE: Final = "a process of it has ended. Nothing was swapped; begin again"
@@ -31,60 +31,84 @@ class FillingJob(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """The process holds its share of the lock, and waits to be told to begin."""
+    """The process waits to be told to go on.
+
+    It holds its share of the lock, or has a stretch decoded and waits for its turn.
+    """
 
 
 async def fill_in(
-    spare: Spare, job: FillingJob, progress: BuildProgress, target: int, advance: Advance
-) -> BuildProgress:
-    """Have a spare process apply the log up to a position, as `RowMaker.load` does.
+    spare: Spare, job: FillingJob, turns: Turns, target: int, *, may_skip: bool
+) -> None:
+    """Have a spare process apply its stretches of the log, as `RowMaker.take_turns` does.
 
-    `advance` gets the position after each page. Raises RebuildRefused or Unreadable.
+    Raises RebuildRefused or Unreadable.
     """
     try:
         spare.ask(work, job)
-        ready = await spare.receive()
-        if isinstance(ready, Exception):
-            raise ready
-        spare.send((progress, target))
-        while isinstance(found := await spare.receive(), int):
-            advance(found)
+        await _answer(spare)
+        spare.send((target, may_skip))
+        while await _answer(spare) is not None:
+            spare.send(await turns.begin())
+            await turns.end(await _answer(spare))
     except SpareGone as error:
         raise RebuildRefused(_GONE) from error
     spare.is_idle = True
+
+
+async def _answer(spare: Spare) -> Any:  # noqa: ANN401 - what is next
+    """Return what a process sends next; raise what went wrong there."""
+    found = await spare.receive()
     if isinstance(found, Exception):
         raise found
     return found
 
 
+class _TurnsToldBy:
+    """The turns of this process's part (`Turns`): the one that asked it says when."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+
+    async def begin(self) -> BuildProgress:
+        self._pipe.send(_Ready())
+        await until_readable(self._pipe.fileno())
+        return self._pipe.recv()
+
+    async def end(self, progress: BuildProgress) -> None:
+        self._pipe.send(progress)
+
+
 def work(pipe: Pipe, job: FillingJob) -> None:
     """Do a job that the process at the other end of a pipe asks for."""
-    pipe.send(asyncio.run(_outcome(pipe, job)))
+    pipe.send(asyncio.run(_fault(pipe, job)))
 
 
-async def _outcome(pipe: Pipe, job: FillingJob) -> BuildProgress | Exception:
+async def _fault(pipe: Pipe, job: FillingJob) -> Exception | None:
+    """Fill the job's part; return what went wrong."""
     try:
-        return await _loaded(pipe, job)
+        await _fill(pipe, job)
     except (RebuildRefused, Unreadable) as error:
         return error
     except (LedgerError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
         fault = f"a process of it could not read or write its part: {type(error).__name__}"
         return RebuildRefused(f"{fault}. Nothing was swapped; begin again")
+    return None
 
 
-async def _loaded(pipe: Pipe, job: FillingJob) -> BuildProgress:
+async def _fill(pipe: Pipe, job: FillingJob) -> None:
     recipe = job.recipe
     async with connected(job.database_url) as reader, connected(job.database_url) as writer:
         if not await writer.fetchval(_SQL.try_lock_shared.on(recipe.ledger), recipe.ledger):
             raise RebuildRefused(_GONE)  # and another one has begun
         pipe.send(_Ready())
-        progress, target = pipe.recv()  # asked by one that is there, while the lock is shared
+        target, may_skip = pipe.recv()  # asked by one that is there, while the lock is shared
 
         async def binding() -> Binding:
             return job.binding
 
         maker = RowMaker(recipe, reader, writer, binding, _no_keys)
-        return await maker.load(progress, target, pipe.send)
+        await maker.take_turns(_TurnsToldBy(pipe), target, may_skip=may_skip)
 
 
 async def _no_keys(_asked: set[UUID]) -> dict[UUID, DataKey]:

@@ -1,7 +1,6 @@
 """How far a rebuild is: a value, so that nothing has to be undone where a transaction is."""
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import NamedTuple
 from uuid import UUID
 
@@ -35,16 +34,6 @@ class BuildProgress(NamedTuple):
     skipped: tuple[SkippedEvent, ...] = ()
     skipped_streams: frozenset[UUID] = frozenset()
     may_skip: bool = False
-
-    @classmethod
-    def joined(cls, parts: "Sequence[BuildProgress]") -> "BuildProgress":
-        """Return the progress of tables that parts have filled, all to one position."""
-        skipped = [one for part in parts for one in part.skipped]
-        return parts[0]._replace(
-            events=sum(part.events for part in parts),
-            skipped=tuple(sorted(skipped, key=attrgetter("position"))),
-            skipped_streams=frozenset().union(*(part.skipped_streams for part in parts)),
-        )
 
     def project(
         self, projector: Projector, events: Sequence[Recorded | Unread]

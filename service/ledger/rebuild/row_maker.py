@@ -1,10 +1,10 @@
-"""Making rows of the events of a log, or of a part of its streams: page by page, in its order."""
+"""Making rows of the events of a log, or of every nth stretch of it: page by page, in its order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import asyncpg
 
@@ -38,8 +38,9 @@ class LogPage(NamedTuple):
 class Recipe(NamedTuple):
     """How rows are made, in a form that another process can be given.
 
-    Of events of the schema `ledger`, in tables of `schema`: of all streams, or of those of part
-    number `part` of `parts`, counted from 0. `positions` are those of a page.
+    Of events of the schema `ledger`, in tables of `schema`. Where there are several `parts`, they
+    take stretches of the log in turn, of as many `positions` as a page has at most; this recipe is
+    for part number `part`, counted from 0.
     """
 
     ledger: str
@@ -51,6 +52,22 @@ class Recipe(NamedTuple):
     positions: int
     part: int = 0
     parts: int = 1
+
+    def stretches(self, target: int) -> range:
+        """Return the positions after which this part's stretches begin, up to a target."""
+        return range(self.part * self.positions, target, self.parts * self.positions)
+
+
+class Turns(Protocol):
+    """Whose turn it is to write: the progress of tables goes from part to part."""
+
+    async def begin(self) -> BuildProgress:
+        """Wait for this part's next turn; return what the tables hold then."""
+        ...
+
+    async def end(self, progress: BuildProgress) -> None:
+        """Let the next part have its turn, now that the tables hold this."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +109,28 @@ class RowMaker:
             ahead.cancel()
         return progress
 
+    async def take_turns(self, turns: Turns, target: int, *, may_skip: bool) -> None:
+        """Apply this part's stretches of the log, each in its turn and in a transaction.
+
+        A stretch is read while the one before it is applied, and decoded before its turn.
+        """
+        positions, starts = self.recipe.positions, self.recipe.stretches(target)
+        ahead = self._read_ahead(starts.start, target)
+        try:
+            with collector_paused():
+                for start in starts:
+                    (rows, end) = await ahead
+                    ahead = self._read_ahead(start + starts.step, target)
+                    events = await self._decoded(rows, may_skip=may_skip)
+                    progress = await turns.begin()
+                    async with self.writer.transaction():
+                        progress = (await self._written(progress, events))._replace(position=end)
+                        progress = await self.apply_up_to(progress, min(start + positions, target))
+                    await turns.end(progress)
+            await ahead
+        finally:
+            ahead.cancel()
+
     async def apply_up_to(self, progress: BuildProgress, target: int) -> BuildProgress:
         """Apply the log in the caller's transaction, as that transaction sees it."""
         while progress.position < target:
@@ -105,27 +144,34 @@ class RowMaker:
         What this service did not write is a bad event like one that cannot be read: somebody put it
         into the log. Where a key has been destroyed, personal fields are None, as in every replay.
         """
+        events = await self._decoded(rows, may_skip=progress.may_skip)
+        return await self._written(progress, events)
+
+    async def _decoded(self, rows: Sequence[Row], *, may_skip: bool) -> Sequence[Recorded | Unread]:
         parked = await self._parked()
         kept = [row for row in rows if row["position"] not in parked] if parked else rows
-        unread = list[Unread]() if progress.may_skip else None
-        projector = self.recipe.projector
+        unread = list[Unread]() if may_skip else None
         binding = await self.binding()
         recorded = await decode(
             self.recipe.codec,
             self.keys_of,
             kept,
-            personal=projector.reads_personal,
+            personal=self.recipe.projector.reads_personal,
             unread=unread,
         )
         others = {row["append_id"] for row in kept if not binding.is_ours(*row[1:7])}
         if others:
             recorded = _without(others, recorded, unread)
-        events = sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded
-        writes, progress = progress.project(projector, events)
+        return sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded
+
+    async def _written(
+        self, progress: BuildProgress, events: Sequence[Recorded | Unread]
+    ) -> BuildProgress:
+        writes, progress = progress.project(self.recipe.projector, events)
         try:
             await apply(self.writer, self.recipe.schema, writes)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
-            first, last = recorded[0].position, recorded[-1].position
+            first, last = events[0].position, events[-1].position
             message = f"an event of positions {first} to {last} cannot be applied"
             raise RebuildRefused(f"{message}: {type(error).__name__}") from error
         return progress
@@ -139,8 +185,7 @@ class RowMaker:
         end = min(after + recipe.positions, target)
         query = _SQL.page.on(recipe.ledger)
         topics = [topic.__name__ for topic in recipe.projector.topics]
-        part = (recipe.parts, recipe.part)
-        rows = await connection.fetch(query, after, end, topics, PAGE_BYTES_MAX, *part)
+        rows = await connection.fetch(query, after, end, topics, PAGE_BYTES_MAX)
         return LogPage(rows, rows[-1]["position"] if is_full(rows) else end)
 
     async def _parked(self) -> set[int]:

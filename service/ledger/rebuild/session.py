@@ -119,7 +119,7 @@ async def rebuild_session(
 ) -> AsyncGenerator[RebuildSession, None]:
     """Connect to a ledger as the owner of its tables; drop unfinished tables before and after.
 
-    `spares` make rows beside this process where a read model's streams are independent.
+    `spares` make rows beside this process where a read model needs no sealed fields.
 
     Raises RebuildRefused if another rebuild works on this ledger, or the login lacks a right, and
     LedgerUnavailable if PostgreSQL does not answer.
