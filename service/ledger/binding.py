@@ -97,9 +97,12 @@ class Binding(NamedTuple):
 
         By the order of appending, as it may have no number yet.
         """
-        before = [one.event_key for one in self.boundaries if one.append_id < append_id]
+        oldest = UNBOUND
+        for one in self.boundaries:
+            if one.append_id < append_id:
+                oldest = one.event_key
         digest = event_digest(stream, version, topic, state)
-        return self.keys.is_ours(digest, mac, oldest=before[-1] if before else UNBOUND)
+        return self.keys.is_ours(digest, mac, oldest=oldest)
 
     def check_first(self, stream: UUID, topic: str, row: Row) -> None:
         """Check the event that begins a stream, read as `made_id`, `made` and `made_mac`."""

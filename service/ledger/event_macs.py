@@ -43,9 +43,8 @@ class EventKeys(NamedTuple):
 
     def holds(self, digest: bytes, mac: bytes) -> bool:
         """Return whether one of the keys made this MAC of an event's digest."""
-        if len(mac) != MAC_BYTES or mac[0] not in self.keys:
-            return False
-        return hmac.compare_digest(self._of(mac[0], digest), mac)
+        key = self.keys.get(mac[0]) if len(mac) == MAC_BYTES else None
+        return key is not None and hmac.compare_digest(keyed_hash(key)(digest), mac[1:])
 
     def is_ours(self, digest: bytes, mac: bytes | None, *, oldest: int) -> bool:
         """Return whether an event counts.

@@ -18,6 +18,7 @@ from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.row_maker import Recipe, RowMaker
+from service.ledger.rebuild.together import together
 from service.ledger.sql import Sql, queries
 
 PAGE_POSITIONS = 4_000
@@ -83,7 +84,7 @@ class Builder:
         later = await shadow.create(self.writer, self.model)
         progress = await self._fill(await self.target(), may_skip=may_skip)
         connections = (self.writer, self.reader)[: 1 + len(self.spares)]
-        await shadow.finish(connections, self.model, later)
+        await shadow.finish(connections, later)
         return await self.catch_up(progress)
 
     async def _fill(self, target: int, *, may_skip: bool) -> BuildProgress:
@@ -115,6 +116,11 @@ class Builder:
             return False
         left = await self.number(_SQL.log_bytes, after, target, self.model.topics)
         return (left or 0) <= times * CLOSE_BYTES
+
+    async def compare_and_analyze(self, progress: BuildProgress) -> VerifiedModel:
+        """Compare with the live rows; the planner's statistics are made meanwhile."""
+        analyzing = shadow.analyze(self.reader, self.model)
+        return always((await together(self.compare(progress), analyzing))[0])
 
     async def compare(self, progress: BuildProgress) -> VerifiedModel:
         """Compare with the live rows within one snapshot, which ends without a trace.

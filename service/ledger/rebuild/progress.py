@@ -44,7 +44,7 @@ class BuildProgress(NamedTuple):
         """
         writes, skipped, streams = list[Write](), list[SkippedEvent](), set(self.skipped_streams)
         for event in events:
-            if event.stream_id in streams:
+            if streams and event.stream_id in streams:
                 fault = FOLLOWS
             elif isinstance(event, Unread):
                 fault = event.fault
@@ -61,7 +61,7 @@ class BuildProgress(NamedTuple):
             skipped.append(SkippedEvent(event.position, event.stream_id, fault))
             streams.add(event.stream_id)
         return writes, self._replace(
-            events=self.events + sum(isinstance(event, Recorded) for event in events),
+            events=self.events + [type(event) for event in events].count(Recorded),
             skipped=self.skipped + tuple(skipped),
             skipped_streams=frozenset(streams),
         )

@@ -125,8 +125,8 @@ from pg_class
 where oid = to_regclass($1)
 
 -- name: table_indexes
--- A table's indexes as they would be made, the primary key first; `constraint_def` is that of the
--- constraint that an index serves, if it serves one.
+-- A table's indexes as they would be made: the primary key first, and then those that take longest;
+-- `constraint_def` is that of the constraint that an index serves, if it serves one.
 select
     quote_ident(i.relname) as name,
     x.indisprimary as is_primary,
@@ -136,7 +136,7 @@ from pg_index as x
 join pg_class as i on i.oid = x.indexrelid
 left join pg_constraint as k on k.conindid = i.oid and k.contype in ('p', 'u', 'x')
 where x.indrelid = to_regclass($1)
-order by not x.indisprimary, i.relname
+order by not x.indisprimary, x.indnkeyatts desc, i.relname
 
 -- name: table_key
 -- The columns of a table's primary key, in order.

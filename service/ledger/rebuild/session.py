@@ -75,7 +75,7 @@ class RebuildSession:
         started = time.monotonic()
         builder = self.builder(model, model.next_schema, advance)
         progress = await builder.build(may_skip=model.kind == "catch-up")
-        compared, skipped, _ = await builder.compare(progress)
+        compared, skipped, _ = await builder.compare_and_analyze(progress)
         swapped = None
         if not (if_equal and compared.total) and (not skipped or (park and not if_equal)):
             # Without `park`, an event that comes in from now on may not be skipped either.

@@ -47,8 +47,8 @@ async def create(connection: Connection, model: ReadModel) -> Later:
     return later
 
 
-async def finish(connections: Sequence[Connection], model: ReadModel, later: Later) -> None:
-    """Make the other indexes, one on each connection at a time, and the planner's statistics."""
+async def finish(connections: Sequence[Connection], later: Later) -> None:
+    """Make the other indexes, one on each connection at a time."""
     for statement in later.constraints:
         await connections[0].execute(statement)
     left = list(reversed(later.indexes))
@@ -58,8 +58,12 @@ async def finish(connections: Sequence[Connection], model: ReadModel, later: Lat
             await connection.execute(left.pop())
 
     await together(*map(make, connections))
+
+
+async def analyze(connection: Connection, model: ReadModel) -> None:
+    """Make the planner's statistics."""
     for table in model.tables:
-        await connections[0].execute(f"analyze {model.next_schema}.{table}")
+        await connection.execute(f"analyze {model.next_schema}.{table}")
 
 
 async def _create_like(connection: Connection, live: str, new: str, later: Later) -> None:
