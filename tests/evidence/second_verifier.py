@@ -1,0 +1,54 @@
+"""The second verifier in this process, so that hundreds of runs take seconds."""
+
+import importlib.util
+import io
+import json
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import pytest
+
+from tests.evidence.evidence_world import KEY
+
+SCRIPT = Path("deploy/verify_export.py").resolve()
+
+
+def arguments_of(path, *keys, older=None):
+    """Return the arguments of the second verifier, the older note in a file beside."""
+    arguments = [path]
+    for key in keys or (KEY,):
+        arguments += ["--public-key", key.public_text]
+    if older is not None:
+        note = path.with_name("older.txt")
+        note.write_text(older)
+        arguments += ["--checkpoint", note]
+    return [str(one) for one in arguments]
+
+
+def _loaded():
+    spec = importlib.util.spec_from_file_location("verify_export", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+PROGRAM = _loaded()
+"""The second verifier in this process, so that hundreds of runs take seconds."""
+
+
+def second(path, *keys, older=None):
+    """Return the exit code and verdict of the second verifier, run in this process."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+        patch.setattr(sys, "argv", [str(SCRIPT), *arguments_of(path, *keys, older=older)])
+        code = PROGRAM.main()
+    verdict = json.loads(out.getvalue())
+    assert code == int(not verdict["ok"])
+    return code, verdict
+
+
+def judged(path, *keys, older=None):
+    """Return whether the second verifier takes a file, and the position that it names if not."""
+    code, verdict = second(path, *keys, older=older)
+    return code == 0, verdict.get("position")
