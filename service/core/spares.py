@@ -62,9 +62,12 @@ class Spare:
 
     def end(self) -> None:
         """End the process, and wait until it is gone."""
-        os.kill(self.pid, signal.SIGKILL)
         self.pipe.close()
-        os.waitpid(self.pid, 0)
+        with suppress(
+            ProcessLookupError, ChildProcessError
+        ):  # nobody waits where SIGCHLD is ignored
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
         self.has_ended = True
 
 
@@ -75,10 +78,11 @@ class Spares:
     """
 
     def __init__(self, count: int) -> None:
-        """Fork them."""
+        """Fork them, or as many of them as the system has room for."""
         self._idle: list[Spare] = []
-        for _ in range(count):
-            self._idle.append(forked([one.pipe for one in self._idle]))
+        with suppress(OSError):
+            for _ in range(count):
+                self._idle.append(forked([one.pipe for one in self._idle]))
 
     def __enter__(self) -> Self:
         """Return the processes; they are ended at the block's end."""

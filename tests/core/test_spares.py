@@ -61,6 +61,33 @@ async def test_a_spare_that_is_still_at_work_is_ended():
         spare.ask(tell, "too late")
 
 
+def test_there_are_as_many_as_the_system_has_room_for(monkeypatch):
+    """A limit of processes is no reason to do nothing at all."""
+    fork, made = os.fork, []
+
+    def limited():
+        if made:
+            raise BlockingIOError
+        made.append(1)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", limited)
+    with Spares(3) as spares:
+        assert len(spares) == 1
+
+
+def test_spares_end_where_nobody_is_told_of_children():
+    """A program may have been started with SIGCHLD ignored."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        with Spares(2) as spares, spares.borrowed() as spare:
+            os.kill(spare.pid, signal.SIGKILL)
+            spare.is_idle = False
+        assert (spare.has_ended, is_there(spare.pid)) == (True, False)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 async def test_spares_end_with_the_process_that_forked_them():
     """Also where that is killed, and can end nothing."""
     holder = forked()
