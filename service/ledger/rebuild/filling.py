@@ -44,6 +44,7 @@ class _Rows:
             self._count(progress.position - self.progress.position)
             self.progress = progress
             self._changed.notify_all()
+        await asyncio.sleep(0)  # who is next is told before this process decodes anything more
 
 
 class _TurnsOf:
