@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 import asyncpg
+from asyncpg.pgproto import pgproto
 from asyncpg.pool import PoolConnectionProxy
 
 from service.ledger.connection import (
@@ -23,6 +24,8 @@ from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
 from service.ledger.sql import Sql, queries
 
 T = TypeVar("T")
+RowId = pgproto.UUID
+"""A UUID as rows have it: it is made, and written out, in a tenth of the time of Python's own."""
 Row = asyncpg.Record
 Connection = PoolConnectionProxy | asyncpg.Connection
 

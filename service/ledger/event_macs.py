@@ -11,6 +11,9 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.hmac import HMAC
+
 MAC_BYTES: Final = 33
 """The id of the key, and HMAC-SHA-256 under it."""
 
@@ -19,7 +22,6 @@ UNBOUND: Final = 0
 """Below every key's id: an event counts without a MAC."""
 FIRST_KEY: Final = 1
 """The id of an installation's first key."""
-_BLOCK_BYTES: Final = 64
 
 
 class EventKeys(NamedTuple):
@@ -65,15 +67,12 @@ def keyed_hash(key: bytes) -> Callable[[bytes], bytes]:
 
     The key's part of it is hashed once, which leaves a third of what a MAC of a digest costs.
     """
-    block = (sha256(key).digest() if len(key) > _BLOCK_BYTES else key).ljust(_BLOCK_BYTES, b"\0")
-    inner = sha256(bytes(byte ^ 0x36 for byte in block)).copy
-    outer = sha256(bytes(byte ^ 0x5C for byte in block)).copy
+    keyed = HMAC(key, SHA256()).copy
 
     def made(message: bytes) -> bytes:
-        hashed, mac = inner(), outer()
-        hashed.update(message)
-        mac.update(hashed.digest())
-        return mac.digest()
+        mac = keyed()
+        mac.update(message)
+        return mac.finalize()
 
     return made
 
@@ -81,7 +80,7 @@ def keyed_hash(key: bytes) -> Callable[[bytes], bytes]:
 def event_digest(stream: UUID, version: int, topic: str, state: bytes) -> bytes:
     """Return what the MAC is of; `event_digest` of the ledger's schema makes the same."""
     record = (
-        f"claim-ledger event mac v1\n{stream}\n{version}\n{topic}\n{sha256(state).hexdigest()}\n"
+        f"claim-ledger event mac v1\n{stream!s}\n{version}\n{topic}\n{sha256(state).hexdigest()}\n"
     )
     return sha256(record.encode()).digest()
 

@@ -18,7 +18,7 @@ from service.evidence.verify.part_macs import MAC_OF, Odd, PartMacs
 from service.evidence.verify.rows import FIRST, LogRow
 from service.evidence.verify.segments import STREAMS_MAX, PartStreams, Segments
 from service.ledger.binding import BOUND_TOPIC
-from service.ledger.database import Connection
+from service.ledger.database import Connection, RowId
 from service.ledger.event_macs import EventKeys
 from service.ledger.merkle import HASH_BYTES, Subtrees
 from service.ledger.sql import queries
@@ -221,11 +221,8 @@ class PartCheck:
                 break
             state = data[begin:end]
             name = topics.get(topic) or self._topic(topic)
-            h = stream.hex()
-            of_writer = (
-                f"{h[:8]}-{h[8:12]}-{h[12:16]}-{h[16:20]}-{h[20:]}\n{version}\n{name}\n"
-                f"{sha256(state).hexdigest()}\n"
-            ).encode()
+            digest = sha256(state).hexdigest()
+            of_writer = f"{RowId(stream)!s}\n{version}\n{name}\n{digest}\n".encode()
             leaf = sha256(
                 b"\x00claim-ledger event v1\n%d\n%d\n%b" % (position, append_id, of_writer)
             ).digest()

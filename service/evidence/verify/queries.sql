@@ -8,21 +8,19 @@ select origin, size, note, tree from ledger.checkpoints order by size, origin
 -- makes the id before the join: that would keep whole states otherwise, on disk beyond work_mem.
 select min(d.append_id) as append_id
 from (
-    select e.append_id, x.public_id
+    select
+        e.append_id,
+        split_part(
+            encode(
+                substring(e.state from position(n.begins in e.state) + length(n.begins) for 80),
+                'escape'
+            ),
+            '"', 1
+        ) as public_id
     from ledger.events as e
     join unnest($1::text[], $2::bytea[]) as n (topic, begins) on n.topic = e.topic
-    cross join lateral (
-        select
-            split_part(
-                encode(
-                    substring(e.state from position(n.begins in e.state) + length(n.begins) for 80),
-                    'escape'
-                ),
-                '"', 1
-            ) as public_id
-        where position(n.begins in e.state) > 0
-        offset 0
-    ) as x
+    where position(n.begins in e.state) > 0
+    offset 0
 ) as d
 where not exists (select from ledger.public_ids as p where p.public_id = d.public_id)
 

@@ -62,8 +62,9 @@ set
 
 -- name: page
 -- Events between two positions, in the log's order, of the topics asked for: until they have $4 bytes. A
--- page at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats. One scan of the index finds all events of the range, which is half of what a look-up of each
--- costs; only those that are wanted are looked up in the log again, for their positions.
+-- page at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats. One
+-- scan of the index finds all events of the range, which is half of what a look-up of each costs; only
+-- those that are wanted are looked up in the log again, for their positions.
 with found as (
     select
         (select l.position from ledger.log as l where l.append_id = e.append_id) as position,
