@@ -13,11 +13,11 @@ from service.evidence.verify import confirm, part
 from service.evidence.verify.confirm import macs_hold
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.part import PartOutcome
-from service.evidence.verify.part_macs import NO_KEY
+from service.evidence.verify.part_macs import NO_KEY, PartMacs
 from service.evidence.verify.part_process import PartFailed, check_in
 from service.evidence.verify.segments import JoinedStreams
 from service.ledger.database import Database
-from service.ledger.event_macs import UNBOUND, EventKeys
+from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys
 from tests.evidence.sealed_log import SIZE, disarm, make_sealed_log
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.pgbouncer import logins, pooler
@@ -166,6 +166,13 @@ def test_a_key_that_an_earlier_part_retired_counts_in_no_later_one():
     assert not macs_hold(keys, [retiring, later._replace(lowest_key=1)])
     assert not macs_hold(keys, [retiring._replace(lowest_key=UNBOUND), later])
     assert macs_hold(keys, [retiring._replace(lowest_key=NO_KEY), later])
+
+
+def test_no_event_is_ours_before_one_was_checked():
+    """What the first one is compared with is made by a key that nobody has."""
+    keys, digest = EventKeys({1: b"1"}, since_start=True, signing=1), b"d" * 32
+    made = {prefix + of(digest) for prefix, of in (PartMacs("live", keys).usual for _ in range(3))}
+    assert (len(made), {len(one) for one in made}) == (3, {MAC_BYTES})
 
 
 @pytest.mark.parametrize("places", [1, 3])

@@ -14,12 +14,16 @@ async def tail_fault(
 ) -> Fault | None:
     """Return the first fault around a log whose rows are all sound."""
     heads = await connection.fetch(_SQL.head.on(schema))
-    return (
-        _head_fault(heads, rows, has_lineage=has_lineage)
-        or await _waiting_fault(connection, schema, rows)
-        or await _stray_fault(connection, schema, rows)
-        or rows.misplaced
-    )
+    fault = _head_fault(heads, rows, has_lineage=has_lineage)
+    if fault is not None:
+        return fault
+    waiting = await _waiting(connection, schema, rows)
+    if isinstance(waiting, Fault):
+        return waiting
+    # Each row of the log has an event of its own, and so has each that waits: others are too many.
+    if await connection.fetchval(_SQL.events_count.on(schema)) != rows.size + waiting:
+        return await _stray_fault(connection, schema, rows) or rows.misplaced
+    return rows.misplaced
 
 
 def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | None:
@@ -42,9 +46,12 @@ def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | N
     return None
 
 
-async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:
-    """Check the queue: its events exist, have no number, and continue their streams."""
-    due, before = rows.size + 1, None
+async def _waiting(connection: Connection, schema: str, rows: Rows) -> Fault | int:
+    """Check the queue: its events exist, have no number, and continue their streams.
+
+    Return how many there are, or what is wrong.
+    """
+    due, before, count = rows.size + 1, None, 0
     async for append_id, event, stream, version, position in connection.cursor(
         _SQL.waiting.on(schema), prefetch=_PREFETCH
     ):
@@ -62,7 +69,8 @@ async def _waiting_fault(connection: Connection, schema: str, rows: Rows) -> Fau
             wrong = "a column of it is not what it was made as"
         if wrong is not None:
             return Fault(due, f"{what} does not fit: {wrong}.")
-    return None
+        count += 1
+    return count
 
 
 async def _stray_fault(connection: Connection, schema: str, rows: Rows) -> Fault | None:

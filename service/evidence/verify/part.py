@@ -229,10 +229,7 @@ class PartCheck:
             if leaf != logged:
                 raise Odd
             if has_keys and (
-                mac is None
-                or mac[0] != usual
-                or name == BOUND_TOPIC
-                or made(sha256(MAC_OF + of_writer).digest()) != mac[1:]
+                name == BOUND_TOPIC or mac != usual + made(sha256(MAC_OF + of_writer).digest())
             ):
                 macs.check(mac, of_writer, name, stream)
                 usual, made = macs.usual

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 from hashlib import sha256
+from secrets import token_bytes
 from typing import Final
 
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys, keyed_hash
+from service.ledger.merkle import HASH_BYTES
 
 MAC_OF: Final = b"claim-ledger event mac v1\n"
 """Before what the writer knows of an event."""
@@ -25,12 +27,13 @@ class PartMacs:
         self.oldest = UNBOUND
         self._stream = boundary_stream(ledger).bytes
         known = {} if keys is None else keys.keys
-        self._usual: tuple[int, Callable[[bytes], bytes]] = (NO_KEY, bytes)
+        # A key that nobody has: no event is ours until `check` has said so of one.
+        self._usual = (b"\0", keyed_hash(token_bytes(HASH_BYTES)))
         self._made = {key_id: keyed_hash(key) for key_id, key in known.items()}
 
     @property
-    def usual(self) -> tuple[int, Callable[[bytes], bytes]]:
-        """The key of the last event that had a MAC, and what makes MACs under it.
+    def usual(self) -> tuple[bytes, Callable[[bytes], bytes]]:
+        """The key's id that the last event's MAC begins with, and what makes the rest of it.
 
         Another event under it is ours if its MAC is that, unless it is a boundary: it need not be
         given to `check`.
@@ -47,7 +50,7 @@ class PartMacs:
             made = self._made[key_id]
             if made(sha256(MAC_OF + of_writer).digest()) != mac[1:]:
                 raise Odd
-            self._usual = (key_id, made)
+            self._usual = (mac[:1], made)
         if not self.oldest and key_id < self.lowest:
             self.lowest = key_id
         if key_id < self.oldest:

@@ -39,6 +39,10 @@ left join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1 and l.position <= $2
 order by l.position
 
+-- name: events_count
+-- How many events there are, numbered or not.
+select count(*) as events from ledger.events
+
 -- name: first_events
 -- The streams that had begun by a position, in the order of their ids, and where.
 select e.originator_id, l.position
