@@ -13,12 +13,10 @@ import os
 import resource
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import asyncpg
@@ -118,7 +116,7 @@ def _figures(size: int, spent: Spent, start: Spent, raw: dict[str, Any]) -> dict
 
 def _run(stack: Stack, url: str, *command: str, say: Say) -> Spent:
     """Run a command in a process of its own; return what it and PostgreSQL's backends took."""
-    program = str(Path(sys.executable).parent / "claim-ledger")
+    program = str(stack.program)
     json_option = [] if "--help" in command else ["--json"]
     given = stack.environment(url, CHECKPOINT_KEYS=KEY.private_text)
     before, started = _postgres_cpu(stack), time.perf_counter()

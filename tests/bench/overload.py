@@ -168,7 +168,7 @@ class Beside:
 def _beside(stack: Stack, url: str, seconds: int, say: Say) -> Iterator[Beside]:
     """Disconnect a customer now and then, and rebuild a read model, with the team's commands."""
     beside, over = Beside(), threading.Event()
-    program = str(Path(sys.executable).parent / "claim-ledger")
+    program = str(stack.program)
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -4,7 +4,6 @@ import asyncio
 import json
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -73,7 +72,7 @@ def _at(stack: Stack, size: int, rounds: int, say: Say) -> dict[str, Any]:
 
 def _command(stack: Stack, url: str) -> subprocess.Popen[bytes]:
     """Run the operator's command in a process of its own."""
-    program = str(Path(sys.executable).parent / "claim-ledger")
+    program = str(stack.program)
     command = [program, "projections", "rebuild", "claim_list", "--ledger", "live", "--json"]
     environment = stack.environment(url)
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)

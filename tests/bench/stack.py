@@ -3,9 +3,9 @@
 import asyncio
 import base64
 import os
+import re
 import secrets
 import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -29,6 +29,7 @@ from tests.no_tls import NO_TLS
 from tests.processes import free_port
 from tests.redis_server import RedisServer
 
+DOCKERFILE = Path("deploy/Dockerfile")
 START_SECONDS_MAX = 20.0
 RATE_LIMIT = 1_000_000
 """Raised: at 120 a minute it would take thousands of partners not to reach it."""
@@ -77,6 +78,7 @@ class Stack:
 
     def __init__(self, directory: Path, owner_url: str, redis: RedisServer) -> None:
         self.directory = directory
+        self.program = _deployed(directory / "deployed")
         self.url = owner_url
         self.redis = redis
         self.master_key = base64.b64encode(secrets.token_bytes(32)).decode()
@@ -129,7 +131,7 @@ class Stack:
             OPERATIONS_PORT=str(free_port()),
             WORKERS=str(workers),
         )
-        command = [str(Path(sys.executable).parent / "claim-ledger"), "serve"]
+        command = [str(self.program), "serve"]
         with self.server(command, given, port, "/health/ready") as served:
             yield served
 
@@ -164,6 +166,18 @@ def running_stack(customers: int) -> Iterator[Stack]:
         stack = Stack(directory, ending.enter_context(postgres).url, redis)
         stack.seed(customers)
         yield stack
+
+
+def _deployed(directory: Path) -> Path:
+    """Return the service's program, with the libraries that deploy/Dockerfile installs for it.
+
+    The framework imports what it finds: with development's libraries, a process takes 10 MB more.
+    """
+    (sync,) = re.findall(r'^ENV SYNC="(.*?)"$', DOCKERFILE.read_text(), re.MULTILINE | re.DOTALL)
+    command = [*sync.replace("\\\n", " ").split(), "--quiet", "--no-editable"]
+    environment = os.environ | {"UV_PROJECT_ENVIRONMENT": str(directory)}
+    subprocess.run(command, check=True, env=environment)
+    return directory / "bin" / "claim-ledger"
 
 
 def wait_for_answer(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
