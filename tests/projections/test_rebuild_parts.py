@@ -3,10 +3,11 @@
 import asyncio
 import os
 import signal
+from collections import Counter
 
 import pytest
 
-from service.core.spares import NO_SPARES, Spares, forked
+from service.core.spares import NO_SPARES, Spare, Spares, forked
 from service.ledger import decoding
 from service.ledger.binding import Binding
 from service.ledger.events import Unreadable
@@ -19,9 +20,9 @@ from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.sql import queries
 from tests.patience import eventually
+from tests.projections.faulty import Failing, Stalling
 from tests.projections.history import number_all
 from tests.projections.rebuilding import model, quiet, rebuild, verify
-from tests.projections.stalling import Stalling
 from tests.tables import every_row
 from tests.world import STAFF
 
@@ -183,6 +184,29 @@ async def test_an_event_that_cannot_be_decoded_is_that_of_one_process(
     assert found[0] == found[1]
     assert {*places} < {one.position for one in found[0]}
     assert len(started) == 2
+
+
+async def test_each_skipped_event_is_told_once(claim_list, database_url, started, monkeypatch):
+    """There may be as many as the log has: a process is told of those since its last turn."""
+    told, send = [], Spare.send
+
+    def watched(self, message):
+        if isinstance(message, building.BuildProgress):
+            told.append(message.skipped)
+        send(self, message)
+
+    monkeypatch.setattr(Spare, "send", watched)
+    failing = claim_list._replace(projector=Failing())
+    found = []
+    for count in (0, 1, 2):
+        with Spares(count) as spares:
+            async with rebuild_session(database_url, "live", spares) as shop:
+                found.append((await shop.verify(failing, quiet)).put_aside)
+    assert found[0] == found[1] == found[2]
+    assert (len(found[0]) >= 20 + 3 * 6, len(started)) == (True, 3)
+    each = Counter(one.position for skipped in told for one in skipped)
+    assert each.total() > len(found[0])
+    assert max(each.values()) == 3, "once in the run of two processes, and twice in that of three"
 
 
 async def test_parts_of_a_rebuild_that_was_killed_keep_others_out_until_they_end(

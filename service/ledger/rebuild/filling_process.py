@@ -42,15 +42,20 @@ async def fill_in(
 ) -> None:
     """Have a spare process apply its stretches of the log, as `RowMaker.take_turns` does.
 
-    Raises RebuildRefused or Unreadable.
+    Either side tells the other only of events that were skipped since: there may be many. Raises
+    RebuildRefused or Unreadable.
     """
+    known = 0
     try:
         spare.ask(work, job)
         await _answer(spare)
         spare.send((target, may_skip))
         while await _answer(spare) is not None:
-            spare.send(await turns.begin())
-            await turns.end(await _answer(spare))
+            progress = await turns.begin()
+            spare.send(progress.since(known))
+            progress = progress.joined(await _answer(spare))
+            known = len(progress.skipped)
+            await turns.end(progress)
     except SpareGone as error:
         raise RebuildRefused(_GONE) from error
     spare.is_idle = True
@@ -69,14 +74,17 @@ class _TurnsToldBy:
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
+        self._progress = BuildProgress()
 
     async def begin(self) -> BuildProgress:
         self._pipe.send(_Ready())
         await until_readable(self._pipe.fileno())
-        return self._pipe.recv()
+        self._progress = self._progress.joined(self._pipe.recv())
+        return self._progress
 
     async def end(self, progress: BuildProgress) -> None:
-        self._pipe.send(progress)
+        self._pipe.send(progress.since(len(self._progress.skipped)))
+        self._progress = progress
 
 
 def work(pipe: Pipe, job: FillingJob) -> None:

@@ -35,6 +35,17 @@ class BuildProgress(NamedTuple):
     skipped_streams: frozenset[UUID] = frozenset()
     may_skip: bool = False
 
+    def since(self, known: int) -> "BuildProgress":
+        """Return it for somebody who knows the first so many skipped events, with the others."""
+        return self._replace(skipped=self.skipped[known:], skipped_streams=frozenset())
+
+    def joined(self, later: "BuildProgress") -> "BuildProgress":
+        """Return a later one, of which only `since` was told, with what this one skipped."""
+        streams = {one.stream_id for one in later.skipped}
+        return later._replace(
+            skipped=self.skipped + later.skipped, skipped_streams=self.skipped_streams | streams
+        )
+
     def project(
         self, projector: Projector, events: Sequence[Recorded | Unread]
     ) -> tuple[list[Write], "BuildProgress"]:

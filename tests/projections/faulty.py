@@ -1,4 +1,4 @@
-"""A projector that stands still on demand, in whichever process it is."""
+"""Projectors that do not do what they should, in whichever process they are."""
 
 import time
 from pathlib import Path
@@ -19,3 +19,11 @@ class Stalling(ClaimListProjector):
             self._reached.touch()
             time.sleep(3600)
         return super().project(recorded)
+
+
+class Failing(ClaimListProjector):
+    """Fails at each event."""
+
+    def project(self, recorded):
+        """Raise."""
+        raise ValueError(recorded.position)
