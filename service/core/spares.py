@@ -30,7 +30,7 @@ class Spare:
     """A process that does what it is asked, one thing after the other."""
 
     def __init__(self, pid: int, pipe: Pipe) -> None:
-        """Only `Spares` makes one."""
+        """Only `forked` makes one."""
         self.pid = pid
         self.pipe = pipe
         self.is_idle = True
@@ -63,9 +63,8 @@ class Spare:
     def end(self) -> None:
         """End the process, and wait until it is gone."""
         self.pipe.close()
-        with suppress(
-            ProcessLookupError, ChildProcessError
-        ):  # nobody waits where SIGCHLD is ignored
+        # Where SIGCHLD is ignored, one that has ended has left nothing to kill or to wait for.
+        with suppress(ProcessLookupError, ChildProcessError):
             os.kill(self.pid, signal.SIGKILL)
             os.waitpid(self.pid, 0)
         self.has_ended = True

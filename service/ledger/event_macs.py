@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.hmac import HMAC
 
 MAC_BYTES: Final = 33
 """The id of the key, and HMAC-SHA-256 under it."""
-
-
+MAC_OF: Final = b"claim-ledger event mac v1\n"
+"""Before what the writer knows of an event, in what its MAC is of."""
 UNBOUND: Final = 0
 """Below every key's id: an event counts without a MAC."""
 FIRST_KEY: Final = 1
@@ -79,16 +79,14 @@ def keyed_hash(key: bytes) -> Callable[[bytes], bytes]:
 
 def event_digest(stream: UUID, version: int, topic: str, state: bytes) -> bytes:
     """Return what the MAC is of; `event_digest` of the ledger's schema makes the same."""
-    record = (
-        f"claim-ledger event mac v1\n{stream!s}\n{version}\n{topic}\n{sha256(state).hexdigest()}\n"
-    )
-    return sha256(record.encode()).digest()
+    of_writer = f"{stream!s}\n{version}\n{topic}\n{sha256(state).hexdigest()}\n"
+    return sha256(MAC_OF + of_writer.encode()).digest()
 
 
 def digest_of_record(record: bytes) -> bytes:
     """Return the same, given the record of the event's leaf, which ends as the MAC's does."""
     *_, of_writer = record.split(b"\n", 3)
-    return sha256(b"claim-ledger event mac v1\n" + of_writer).digest()
+    return sha256(MAC_OF + of_writer).digest()
 
 
 def key_of_ledger(root: bytes, ledger: str) -> bytes:

@@ -14,12 +14,12 @@ from uuid import UUID
 
 from service.evidence.verify.actors import BEFORE_MAX, UNREADABLE, WHO, Actors
 from service.evidence.verify.known_actors import NEVER, KnownActors
-from service.evidence.verify.part_macs import MAC_OF, Odd, PartMacs
+from service.evidence.verify.part_macs import Odd, PartMacs
 from service.evidence.verify.rows import FIRST, LogRow
 from service.evidence.verify.segments import STREAMS_MAX, PartStreams, Segments
 from service.ledger.binding import BOUND_TOPIC
 from service.ledger.database import Connection, RowId
-from service.ledger.event_macs import EventKeys
+from service.ledger.event_macs import MAC_OF, EventKeys
 from service.ledger.merkle import HASH_BYTES, Subtrees
 from service.ledger.sql import queries
 

@@ -6,11 +6,9 @@ from secrets import token_bytes
 from typing import Final
 
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
-from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys, keyed_hash
+from service.ledger.event_macs import MAC_BYTES, MAC_OF, UNBOUND, EventKeys, keyed_hash
 from service.ledger.merkle import HASH_BYTES
 
-MAC_OF: Final = b"claim-ledger event mac v1\n"
-"""Before what the writer knows of an event."""
 NO_KEY: Final = 1 << 16
 """Above every key's id: no event needed one."""
 

@@ -154,9 +154,9 @@ order by 1 nulls last, 2
 
 -- name: plan
 -- Reading the log in its order: by its index, row by row. Sorting it whole would take its size again
--- on disk before the first row came. And by this session alone: handing each row on from parallel
--- workers costs half as much as reading it, and a part is read in every process already. For this
--- transaction; 'on' lets the planner choose again.
+-- on disk before the first row came. Parallel workers are left out: to hand a row on costs them half as
+-- much as to read it, and each process reads a part already. For this transaction; 'on' lets the planner
+-- choose again.
 select
     set_config('enable_sort', $1, true),
     set_config('enable_hashjoin', $1, true),
