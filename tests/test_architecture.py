@@ -41,11 +41,13 @@ HOMES = {
     "psycopg": ["migrations", "service/evidence/replay"],  # of Alembic, and of `eventsourcing`
     "redis": ["service/http/rate_limit"],
     "reportlab": ["service/evidence/report"],
+    "sqlite3": ["service/evidence/verify"],
     "webauthn": ["service/people"],
 }
 """Where a library of the outside may be imported: its errors and types stop there."""
 OTHERS_SQL = {
     "service/evidence/replay/independent_recorder.py",  # extends a statement of the library's
+    "service/evidence/verify/streams.py",  # is SQLite's
     "service/privacy/find.py",  # names columns as PostgreSQL's catalogue has them
 }
 """Statements outside `service/ledger`, which puts some together, that stand in no queries.sql."""
@@ -71,6 +73,16 @@ def folders() -> set[str]:
 def test_the_layered_contract_names_every_folder():
     """A folder that is not on a floor could import what it likes."""
     assert sorted(layers()) == sorted(folders())
+
+
+def test_the_project_is_built_anew_for_its_sources_and_not_for_bytecode():
+    """`uv run` would build it again after each command that was the first to import a module."""
+    keys = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["uv"]["cache-keys"]
+    built_for = {path for key in keys for path in ROOT.glob(key["file"]) if path.is_file()}
+    packages = ("service", "projections", "migrations")
+    sources = {path for name in packages for path in (ROOT / name).rglob("*") if path.is_file()}
+    bytecode = {path for path in sources if path.suffix == ".pyc"}
+    assert built_for == sources - bytecode | {ROOT / "pyproject.toml"}
 
 
 def test_type_only_imports_count():

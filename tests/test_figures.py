@@ -69,6 +69,8 @@ FIGURES = {
     "deploy/runbook.md": [
         f"processing has refused {ATTEMPTS_MAX} times in about a day",
         f"gave no verdict {ATTEMPTS_MAX} times in about a day",
+        f"or {ATTEMPTS_MAX} attempts in about a day have failed",
+        f"queues the hand-over again, with {ATTEMPTS_MAX} new attempts",
     ],
     "docs/monitoring.md": [f"a queue of {QUEUE_MAX:,} spans"],
     "docs/onboardings.md": [

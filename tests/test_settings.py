@@ -10,6 +10,7 @@ import pytest
 
 from service.app.key_service import KmsKey
 from service.app.setting import PREFIX, SettingsError
+from service.app.setting_values import database_place
 from service.app.settings import (
     LEDGER_URLS,
     MIGRATE,
@@ -162,6 +163,20 @@ def test_secrets_are_masked() -> None:
         assert "postgresql://app:***@db.example.com:5432/ledger?sslmode=require" in shown
         assert "password=***&sslmode=off" in shown
         assert "mailer:***@mail.example.com" in shown
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("postgresql://u:p%2Fw@db.example.com:5432/d?password=x", "db.example.com:5432/d"),
+        ("postgres://u@h1:5432,h2:5433/d?sslmode=require", "h1:5432,h2:5433/d"),
+        ("postgresql://u:p,w@[::1]:5432/d", "[::1]:5432/d"),
+        ("postgresql://u:p@/d?password=x&host=/run/pg", "/run/pg/d"),
+    ],
+)
+def test_a_database_is_named_without_who_logs_in(url, place) -> None:
+    """Host and database alone."""
+    assert database_place(url) == place
 
 
 def test_a_password_in_another_setting_is_masked() -> None:

@@ -12,7 +12,7 @@ from email.utils import parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
 from typing import Final, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from service.app.key_service import PREFIX as KMS_PREFIX
 from service.app.key_service import KmsKey
@@ -30,7 +30,7 @@ Network = IPv4Network | IPv6Network
 
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _POSTGRESQL: Final = re.compile(
-    r"postgres(?:ql)?://(?:[^/?#\s]*@)?([^/?#@\s]*)(?:/[^?#\s]*)?(?:\?[^#\s]*)?"
+    r"postgres(?:ql)?://(?:[^/?#\s]*@)?([^/?#@\s]*)(/[^?#\s]*)?(?:\?([^#\s]*))?"
 )
 _HOST_PORT: Final = re.compile(r"(?:\[[0-9A-Fa-f:.%]+\]|[^:\[\]]*)(?::[0-9]{1,5})?")
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.:\[\]_-]+/?", re.IGNORECASE)
@@ -54,6 +54,13 @@ def database_url(text: str) -> str:
             "the password percent-encoded"
         )
     return text
+
+
+def database_place(url: str) -> str:
+    """Return host and database of a PostgreSQL URL, without who logs in."""
+    frame = _POSTGRESQL.fullmatch(url)
+    hosts, path, query = frame.groups(default="") if frame else ("", "", "")
+    return f"{hosts or ','.join(parse_qs(query).get('host', []))}{path}"
 
 
 def redis_url(text: str) -> str:

@@ -92,7 +92,7 @@ class ClaimCommands:
 
         async def attempt(transaction: Transaction) -> Claim:
             facts = [recorded.event for recorded in await transaction.read(stream)]
-            claim = fold(facts)
+            claim = _own(claim_id, fold(facts))
             events = decisions.move(claim, stage)
             if events:
                 await transaction.append(Append(stream, claim.version, events, cause))
@@ -104,7 +104,8 @@ class ClaimCommands:
         """Return a claim folded from its stream; refuses with `claim_not_found`."""
         stream = await self._stream(claim_id)
         async with self.ledger.transaction() as transaction:
-            return fold(recorded.event for recorded in await transaction.read(stream))
+            facts = [recorded.event for recorded in await transaction.read(stream)]
+            return _own(claim_id, fold(facts))
 
     async def _stream(self, claim_id: str) -> UUID:
         row = await self.claims.by_id(claim_id)
@@ -173,6 +174,16 @@ class ClaimCommands:
             return Step(outcome)
         append = Append(mismatch.stream_id, 0, [mismatch.event], command.caller.cause)
         return Step(outcome, Proposal([append], [command.guard(access)]), once=True)
+
+
+def _own(claim_id: str, claim: Claim) -> Claim:
+    """Return the claim if it is the one that was asked for: a read model named its stream."""
+    if claim.claim_id != claim_id:
+        raise Refusal(
+            "claim_not_found",
+            "The read model claim_list is wrong about this claim: `projections verify` tells more.",
+        )
+    return claim
 
 
 def _settled(step: Step, outcome: Outcome) -> Created | Exception:

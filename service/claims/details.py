@@ -11,7 +11,7 @@ import msgspec
 
 from projections.claim_list.reader import ClaimListReader
 from projections.connections.reader import ConnectionsReader
-from service.claims.overview import WHOLE, Case, Step, case
+from service.claims.overview import WHOLE, Case, Step, case, check_whose
 from service.claims.wire import (
     CLAIM_ID,
     ClaimDetail,
@@ -56,6 +56,7 @@ class ClaimDetails:
             raise Refusal("claim_not_found")
         access = await self.connections.access(partner_id, row["entity_id"])
         events = await self.ledger.read_part([row["stream_id"]], _WITH_FLAGS)
+        check_whose(row, events)
         flags = [one.event for one in events if isinstance(one.event, DocumentFlagged)]
         found = case([one for one in events if not isinstance(one.event, DocumentFlagged)])
         state = connection_state(access.disconnected_at) | {

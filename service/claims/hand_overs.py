@@ -99,7 +99,12 @@ class HandOvers:
         stored = [StoredEvent(*tuple(row)[:-1]) for row in rows]
         try:
             binding = await self.live.binding()
-            ours = [one for one in stored if binding.is_ours(*one[1:])]
+            ours = binding.ours(stored)
+            if (
+                len(ours) < len(stored)
+                and await self.live.event_keys(anew=True) is not binding.keys
+            ):
+                ours = (await self.live.binding()).ours(stored)  # of a key that was not known yet
             read = await self.live.decode(ours, unread=unread)
         except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended
             if len(rows) == 1:

@@ -7,8 +7,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from service.core.errors import Refusal
 from service.facts.claims import ClaimCreated, ClaimStageChanged, Document, DocumentsAttached
 from service.facts.privacy import PersonalDataErased
+from service.ledger.database import Row
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, StreamPart
 
@@ -70,14 +72,34 @@ class ClaimOverviews:
 
     ledger: Ledger
 
-    async def listed(self, streams: Sequence[UUID]) -> Mapping[UUID, Overview]:
-        """Return claims by their streams; one with hundreds of invoices is left out."""
+    async def listed(
+        self, streams: Sequence[UUID], partner_id: str, entity_id: str
+    ) -> Mapping[str, Overview]:
+        """Return claims of a connection by their ids; one with hundreds of invoices is left out."""
         events = await self.ledger.read_part(streams, _LISTED)
-        return {one.stream_id: overview(one.event) for one in events if _is_first(one)}
+        created = [one.event for one in events if isinstance(one.event, ClaimCreated)]
+        return {
+            one.claim_id: overview(one)
+            for one in created
+            if (one.partner_id, one.entity_id) == (partner_id, entity_id)
+        }
 
-    async def one(self, stream: UUID) -> Case:
-        """Return one claim."""
-        return case(await self.ledger.read_part([stream], WHOLE))
+    async def one(self, row: Row) -> Case:
+        """Return one claim; refuses as `check_whose` does."""
+        events = await self.ledger.read_part([row["stream_id"]], WHOLE)
+        check_whose(row, events)
+        return case(events)
+
+
+def check_whose(row: Row, events: Sequence[Recorded]) -> None:
+    """Refuse with `claim_not_found` where events are not those of the claim of a row.
+
+    A read model named their stream, and whose the claim is: only the event that made it decides.
+    """
+    created = next((one.event for one in events if isinstance(one.event, ClaimCreated)), None)
+    whose = ("claim_id", "partner_id", "entity_id")
+    if created is None or any(getattr(created, name) != row[name] for name in whose):
+        raise Refusal("claim_not_found")
 
 
 def overview(created: object) -> Overview:

@@ -5,7 +5,7 @@ from contextlib import suppress
 import click
 
 from service.app.ledgers import PartnerLedger
-from service.cli.options import once_option
+from service.cli.options import WholeNumber, once_option
 from service.cli.output import columns_of
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields
@@ -55,7 +55,7 @@ async def show(target: Target, entity_id: str) -> Fields:
 @click.option("--partner", "partner_id", required=True)
 @click.option(
     "--if-version",
-    type=click.IntRange(1),
+    type=WholeNumber(1),
     help="Only the connection that `show` prints with this version, not one that began later.",
 )
 async def disconnect(

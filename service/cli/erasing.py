@@ -11,6 +11,8 @@ from service.cli.target import Target
 from service.cli.terminal import progress
 from service.cli.verdict import Fields
 from service.core.errors import Refusal
+from service.evidence.checkpoints.published import ArchiveEmpty
+from service.facts.caller import LEDGERS
 from service.ledger.database import LedgerError, Row
 from service.ledger.events import Cause
 from service.privacy.erase import DocumentsRemain, ErasureDone, erase_claim, erase_entity
@@ -54,6 +56,17 @@ async def unlisted(
     """Return the number of erasures that the database shows and the list lacks."""
     subjects = [subject_of(name) for name in names]
     return sum([await parts.erasures.unlisted(subjects, seconds_max) for parts in modes])
+
+
+async def unpublished(target: Target) -> list[str]:
+    """Return the ledgers whose checkpoints are stored while the archive of the list has none."""
+    found: list[str] = []
+    for ledger in LEDGERS:
+        try:
+            await target.service.checkpoints(ledger).check_archive()
+        except ArchiveEmpty:
+            found.append(ledger)
+    return found
 
 
 def warn_of(count: int) -> None:
@@ -127,7 +140,8 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
     }
     if subject.kind == "entity":
         answer["claims"] = [
-            columns_of(row, "claim_id", "stage") | {"erased": row["erased"] or with_claims}
+            columns_of(row, "claim_id", "stage")
+            | {"erased": row["erased"] or (with_claims and row["claim_id"] not in done.foreign)}
             for row in done.claims
         ]
     return answer

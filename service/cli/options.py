@@ -4,6 +4,13 @@ import click
 
 from service.facts.caller import LEDGERS
 
+
+class WholeNumber(click.IntRange):
+    """A whole number within bounds, by a name that people know: click's is "integer range"."""
+
+    name = "number"
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 """For commands without an installation; `team_command` gives it to the others."""
 

@@ -8,12 +8,14 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import islice
 from typing import Any, NoReturn, TypeGuard
 from uuid import UUID
 
 import click
+import msgspec
 
 from service.cli.verdict import Told
 from service.core.clock import timestamp
@@ -28,16 +30,33 @@ ROWS_SHOWN_MAX = 1000
 
 
 class Spool:
-    """Rows of an answer that may be too many for memory, kept in a temporary file."""
+    """Rows of an answer that may be too many for memory, kept in a temporary file.
+
+    Raises ClickException where there is no place for them, and never OSError, which would be taken
+    for one of the database's where its rows are added.
+    """
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `show` closes it
+        try:
+            self._file = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - `show` closes it
+        except OSError as error:
+            raise _no_place(error) from error
         self._count = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Append an object."""
-        self._file.write(_json(row) + "\n")
+        try:
+            self._file.write(_line(row) + "\n")
+        except OSError as error:
+            raise _no_place(error) from error
         self._count += 1
+
+    def flush(self) -> None:
+        """Write what has been added, so that nothing can fail when it is read."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _no_place(error) from error
 
     def __len__(self) -> int:
         return self._count
@@ -54,7 +73,15 @@ class Spool:
 
     def close(self) -> None:
         """Close and remove the file."""
-        self._file.close()
+        with suppress(OSError):  # what it had no place for, of which was told
+            self._file.close()
+
+
+def _no_place(error: OSError) -> click.ClickException:
+    return click.ClickException(
+        "there is no place for the answer's rows in the directory of temporary files, which "
+        f"TMPDIR names: {error.strerror or error}"
+    )
 
 
 class Blocks(list[dict[str, Any]]):
@@ -63,12 +90,14 @@ class Blocks(list[dict[str, Any]]):
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     """Print an answer, with a table for each list of objects in it; close its spools."""
+    spools = [value for value in answer.values() if isinstance(value, Spool)]
+    for spool in spools:  # all of them, before the first word
+        spool.flush()
     if isinstance(answer, Told) and answer.verdict and not as_json:
         click.echo(f"{_text(answer.verdict)}\n")
     (_print_object if as_json else _print_text)(answer)
-    for value in answer.values():
-        if isinstance(value, Spool):
-            value.close()
+    for spool in spools:
+        spool.close()
 
 
 def columns_of(row: Row, *names: str) -> dict[str, Any]:
@@ -167,12 +196,8 @@ def _text(value: object) -> str:
         return _plain(value)
     if isinstance(value, str) and value.isprintable():
         return visible(value)
-    text = _json(value, ensure_ascii=False)
+    text = _as_it_is(value)
     return text if text.isprintable() else _json(value)
-
-
-def _json(value: object, *, ensure_ascii: bool = True) -> str:
-    return json.dumps(value, default=_plain, ensure_ascii=ensure_ascii)
 
 
 def _plain(value: object) -> str:
@@ -181,3 +206,15 @@ def _plain(value: object) -> str:
     if isinstance(value, UUID):
         return str(value)
     raise TypeError(f"{type(value).__name__} is not printable")
+
+
+_json = json.JSONEncoder(default=_plain).encode
+_as_it_is = json.JSONEncoder(default=_plain, ensure_ascii=False).encode
+_compact = json.JSONEncoder(default=_plain, separators=(",", ":")).encode
+
+
+def _line(row: Mapping[str, Any]) -> str:
+    """Return a row in compact JSON, in a tenth of the time where it is ASCII."""
+    plain = {of: timestamp(it) if isinstance(it, datetime) else it for of, it in row.items()}
+    line = msgspec.json.encode(plain)
+    return line.decode() if line.isascii() else _compact(plain)

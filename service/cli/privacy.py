@@ -12,6 +12,7 @@ from service.cli.erasing import (
     find_subject,
     sign_out,
     unlisted,
+    unpublished,
     warn_of,
     warn_of_unlisted,
 )
@@ -63,6 +64,13 @@ async def erase(
         parts, subject, reason.strip(), target.cause, with_claims=with_claims
     )
     answer = answer_of(mode, subject, done, with_claims=with_claims)
+    if done.foreign:
+        foreign = counted(len(done.foreign), "claim")
+        return Findings(
+            answer,
+            f"{foreign} left alone: no event says that they are this entity's, "
+            "and `projections verify` tells more",
+        )
     left = done.objects.left
     return Findings(answer, f"{counted(left, 'document')} still stored") if left else answer
 
@@ -97,8 +105,9 @@ async def reapply(target: Target) -> Fields:
     """After a restore, redo every listed erasure that the database does not show.
 
     All keys come first, then documents. A failure is listed under `faults`, does not hold up the
-    rest, and makes it exit with 1. So do erasures that the database shows but the list lacks: it is
-    then the list of another installation, or only a part of it.
+    rest, and makes it exit with 1. So do erasures that the database shows but the list lacks, and
+    checkpoints of which the archive has none: it is then the list of another installation, or only
+    a part of it.
     """
     listed = erasure_list(target)
     modes = target.service.privacy(listed)
@@ -107,7 +116,12 @@ async def reapply(target: Target) -> Fields:
     with progress("reapplying", 2 * len(names)) as advance:
         outcome = await again.run(names, advance)
     answer = _reapplied(names, outcome, await unlisted(modes.values(), names))
+    answer["unpublished"] = strange = await unpublished(target)
     warn_of(answer["unlisted"])
+    if strange:
+        # A backup from before the first erasure shows none, so nothing else tells a wrong list.
+        why = f"the archive holds no checkpoint of {', '.join(strange)}, and the database has some"
+        return Findings(answer, f"{why}: CLAIM_LEDGER_ARCHIVE_URL is the wrong place, or was lost")
     wrong = answer["unlisted"] or answer["failed"] or answer["objects_left"]
     if wrong:
         return Findings(answer, "the list and the database are not at one yet")

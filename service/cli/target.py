@@ -14,6 +14,7 @@ from asyncpg import PostgresError
 from service.app.bootstrap import Service
 from service.app.key_service import KeyServiceFault
 from service.app.setting import SettingsError
+from service.app.setting_values import database_place
 from service.app.settings import LEDGER_URLS, TEAM, Settings, given
 from service.app.storage import storage_of_mode
 from service.archive.port import ArchiveUnavailable
@@ -27,6 +28,7 @@ from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import LedgerError, WrongLogin
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Cause, Unreadable
+from service.ledger.sequencer import HeadAltered
 from service.storage.lazy import lazy_storage
 from service.storage.port import StorageUnavailable
 
@@ -54,8 +56,8 @@ _WHY = {
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
     "Nothing is lost; try again.",
     "UnboundEvent": "A stream has an event that this service did not write. One that waits for its "
-    "number is about to be set aside (`projections status`): try again. One in the log itself "
-    "stays, and `audit verify` names its position.",
+    "number is about to be set aside (`projections status`): try again. One in the log itself, "
+    "or in neither log nor queue, stays, and `audit verify` names it.",
 }
 """What an operator can correct or wait for, by the name of the exception's class."""
 
@@ -148,6 +150,7 @@ def _answer(
     for name, value in options.items():
         if isinstance(value, str) and not _is_text(value):
             raise invalid(name, "not text in UTF-8")
+    settings: Settings | None = None
     try:
         settings = _settings(data_dir, environment)
         logs.configure("warning", sys.stderr.buffer)
@@ -164,8 +167,11 @@ def _answer(
     except StorageUnavailable as error:
         message = f"The document store is unavailable ({error}): run `claim-ledger storage check`."
         raise Refusal("service_unavailable", message) from error
+    except HeadAltered as error:
+        message = f"Nothing can be numbered: {error}. `audit verify` tells more."
+        raise Refusal("service_unavailable", message) from error
     except (LedgerError, PostgresError) as error:
-        raise Refusal("service_unavailable", _why(error, data_dir)) from error
+        raise Refusal("service_unavailable", _why(error, data_dir, settings)) from error
     except Exception as error:  # a bug of ours: logged whole, and answered with one line
         structlog.get_logger().exception("command failed")
         raise Refusal("internal_error") from error
@@ -232,7 +238,7 @@ def _is_text(value: str) -> bool:
     return "\0" not in value
 
 
-def _why(error: Exception, data_dir: Path | None) -> str:
+def _why(error: Exception, data_dir: Path | None, settings: Settings | None = None) -> str:
     """Explain to a person why the database could not do what was asked."""
     cause: BaseException = error
     while True:
@@ -243,9 +249,14 @@ def _why(error: Exception, data_dir: Path | None) -> str:
         if cause.__cause__ is None:
             break
         cause = cause.__cause__
-    if data_dir is not None:
+    if data_dir is not None and not isinstance(cause, PostgresError):
         return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
     # A pooler has reasons of its own, and a limit that is too short for a command says so here.
     line = str(cause).partition("\n")[0]
     said = f": {line}" if isinstance(cause, PostgresError) else ""
-    return f"PostgreSQL does not answer ({type(cause).__name__}{said})."
+    # Mostly one; which of several it was, nothing says: the owner's may go around a pooler.
+    names = sorted({"DATABASE_URL", *LEDGER_URLS})
+    urls = [settings.values.get(name) for name in names] if settings else []
+    places = dict.fromkeys(database_place(url) for url in urls if isinstance(url, str))
+    at = f" at {' or '.join(places)}" if places else ""
+    return f"PostgreSQL{at} does not answer ({type(cause).__name__}{said})."

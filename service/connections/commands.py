@@ -9,6 +9,7 @@ from projections.connect_links.reader import link_by_token
 from projections.connections.reader import access
 from projections.partners.reader import PartnersReader
 from service.connections import decisions
+from service.connections.decisions import Link
 from service.core.clock import Clock, timestamp
 from service.core.errors import Refusal
 from service.core.ids import NewId
@@ -86,19 +87,16 @@ class ConnectionCommands:
     async def look(self, token: str) -> LinkView:
         """Return what a link asks for without using it. Refuses as `approve` does."""
         async with self.ledger.transaction() as transaction:
-            row = await link_by_token(transaction, token_hash(token))
-            link = decisions.usable(row)
-            (issued, *_) = await transaction.read(link.stream_id)
+            link, issued = await _usable(transaction, token)
         partners = await self.partners.partners(link.partner_id)
         if not partners or partners[0]["status"] != "approved":
             raise Refusal("connect_token_invalid")
-        assert isinstance(issued.event, ConnectLinkIssued)  # noqa: S101 - every link begins so
-        assert issued.event.expires_at is not None  # noqa: S101 - only links of live mode are found
+        assert issued.expires_at is not None  # noqa: S101 - only links of live mode are found
         return LinkView(
             link.partner_id,
             partners[0]["name"],
-            issued.event.label,
-            issued.event.expires_at,
+            issued.label,
+            issued.expires_at,
         )
 
     async def approve(self, token: str, entity_id: str, cause: Cause) -> str:
@@ -109,7 +107,7 @@ class ConnectionCommands:
         """
 
         async def attempt(transaction: Transaction) -> str:
-            link = decisions.usable(await link_by_token(transaction, token_hash(token)))
+            link, _ = await _usable(transaction, token)
             if not await self.partners.is_approved(link.partner_id):
                 raise Refusal("connect_token_invalid")
             connection = connection_stream(self.ledger.name, link.partner_id, entity_id)
@@ -133,7 +131,7 @@ class ConnectionCommands:
         """Decline a link; it cannot be approved afterwards."""
 
         async def attempt(transaction: Transaction) -> None:
-            link = decisions.usable(await link_by_token(transaction, token_hash(token)))
+            link, _ = await _usable(transaction, token)
             await transaction.append(Append(link.stream_id, 1, [decisions.decline(link)], cause))
 
         await self.ledger.decide(attempt)
@@ -178,6 +176,23 @@ class ConnectionCommands:
             cause,
             lambda known: decisions.disconnect(known, partner_id, expected_version),
         )
+
+
+async def _usable(transaction: Transaction, token: str) -> tuple[Link, ConnectLinkIssued]:
+    """Return a link that can be used, as it was issued; refuses as `ConnectionCommands.look` does.
+
+    A read model found it: whoever alters a row has no link made anybody else's.
+    """
+    link = decisions.usable(await link_by_token(transaction, token_hash(token)))
+    past = await transaction.read(link.stream_id)
+    issued = past[0].event if past else None
+    if (
+        not isinstance(issued, ConnectLinkIssued)
+        or issued.token_hash != token_hash(token)
+        or (issued.link_id, issued.partner_id) != (link.link_id, link.partner_id)
+    ):
+        raise Refusal("connect_token_invalid")
+    return link, issued
 
 
 async def change(

@@ -20,4 +20,6 @@ def to_milliseconds(moment: datetime) -> datetime:
 def timestamp(moment: datetime) -> str:
     """Return ISO 8601 in UTC with exactly three digits and `Z` (contract section 2)."""
     # Every log line has one: strftime took 1 in 30 of a worker's time.
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"
+    if moment.tzinfo is not UTC:
+        moment = moment.astimezone(UTC)
+    return moment.isoformat(timespec="milliseconds")[: -len("+00:00")] + "Z"

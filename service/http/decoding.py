@@ -22,6 +22,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 _ESCAPED_NUL: Final = rb"\u0000"
 """A raw NUL is never valid in JSON, so this is the only way to send one."""
 
+_ROOM: Final = b" " * len(rb"\uDC00")
+"""Behind a body that ends as an object does: msgspec calls half of a surrogate pair truncated where
+fewer bytes follow than the other half has."""
+
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 QUERY_NUMBER_MAX: Final = 10**18
 """A whole number in a query is clamped to ± this, which fits a bigint."""
@@ -100,11 +104,14 @@ def _decode_slowly(body: bytes, type_: type[T]) -> T:
         raise Refusal("body_required")
     try:
         body.decode()
-        value: object = _untyped.decode(body)
+        value: object = _untyped.decode(body + _ROOM if body.endswith(b"}") else body)
     except msgspec.ValidationError as error:
         # All that remains is an integer of more digits than Python will parse.
         message = "a number has too many digits"
         raise Refusal("validation_failed", form_errors=[message]) from error
+    except msgspec.DecodeError as error:
+        where = str(error).removeprefix("JSON is malformed: ")
+        raise Refusal("invalid_json", f"The body is not valid JSON: {where}.") from error
     except (ValueError, RecursionError) as error:
         raise Refusal("invalid_json") from error
     if not isinstance(value, dict):

@@ -1,19 +1,22 @@
 """Since when a ledger's events have to have a MAC, and what counts as ours (decision 45)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from service.core.ids import stream_id
 from service.ledger.database import LedgerUnavailable, Row
-from service.ledger.event_macs import FIRST_KEY, UNBOUND, EventKeys, event_digest
+from service.ledger.decoding import StoredRow
+from service.ledger.event_macs import FIRST_KEY, UNBOUND, EventKeys, event_digest, keyed_hash
+
+T = TypeVar("T", bound=StoredRow)
 
 BOUND_TOPIC: Final = "EventsBound"
 """The event that says that every later one has a MAC, by its own key or a later one."""
 
 
 class UnboundEvent(LedgerUnavailable):
-    """A stream has an event that this service did not write. It is about to be set aside."""
+    """A stream has an event that this service did not write. A queued one will be set aside."""
 
 
 class Boundary(NamedTuple):
@@ -97,12 +100,28 @@ class Binding(NamedTuple):
 
         By the order of appending, as it may have no number yet.
         """
-        oldest = UNBOUND
-        for one in self.boundaries:
-            if one.append_id < append_id:
-                oldest = one.event_key
         digest = event_digest(stream, version, topic, state)
-        return self.keys.is_ours(digest, mac, oldest=oldest)
+        return self.keys.is_ours(digest, mac, oldest=self._oldest_after(append_id))
+
+    def _oldest_after(self, append_id: int) -> int:
+        before = [one.event_key for one in self.boundaries if one.append_id < append_id]
+        return before[-1] if before else UNBOUND
+
+    def ours(self, events: Iterable[T]) -> list[T]:
+        """Return those of stored events, with their MACs, that this service wrote."""
+        signing = self.keys.signing
+        usual, made = bytes((signing,)), keyed_hash(self.keys.keys[signing])
+        counts = signing >= self.oldest
+        found = list[T]()
+        for event in events:
+            _, append_id, stream, version, topic, state, mac = event
+            digest = event_digest(stream, version, topic, state)
+            # Nearly all are of the present key, whatever was before it.
+            if (counts and mac == usual + made(digest)) or self.keys.is_ours(
+                digest, mac, oldest=self._oldest_after(append_id)
+            ):
+                found.append(event)
+        return found
 
     def check_first(self, stream: UUID, topic: str, row: Row) -> None:
         """Check the event that begins a stream, read as `made_id`, `made` and `made_mac`."""

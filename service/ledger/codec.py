@@ -10,10 +10,11 @@ and bound to ledger, stream, version and key id. It is left out where an event h
 field. Boxes of version 1, which name no version, are encrypted under the data key itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 import msgspec
@@ -98,6 +99,21 @@ class Codec:
         except Unreadable as error:
             raise error.at(self.ledger, stream_id, version) from error
 
+    def decode_clear(self, topic: str, state: bytes) -> tuple[Event, Meta] | None:
+        """Return an event of its present version without its personal fields, and its meta.
+
+        None where it is not that: `decode_stored` knows older versions, and what is wrong.
+        """
+        cls = self._catalogue.get(topic)
+        if cls is None:
+            return None
+        try:
+            stored = _decoding_clear(cls)(state)
+        except DAMAGE:
+            return None
+        is_present = stored.class_version == cls.class_version
+        return (stored.data, stored.meta) if is_present else None
+
     def decode_stored(
         self, stream_id: UUID, version: int, topic: str, stored: State, key: DataKey | None
     ) -> tuple[Event, Meta]:
@@ -155,6 +171,22 @@ def stored_form(state: bytes, *, with_sealed: bool = True) -> State:
         message = f"it has not the form of an event ({type(error).__name__})"
         raise Unreadable(message) from error
     return State(clear.class_version, clear.meta, clear.data)
+
+
+class _Present(Protocol):
+    """A stored event of one topic, with its data, which are of the present version."""
+
+    class_version: int
+    meta: Meta
+    data: Event
+
+
+@cache
+def _decoding_clear(cls: type[Event]) -> Callable[[bytes], _Present]:
+    """Return what decodes a stored event at once, which takes half as long as in two steps."""
+    fields = [("class_version", int), ("meta", Meta), ("data", cls)]
+    decoder = msgspec.json.Decoder(msgspec.defstruct(cls.__name__, fields, frozen=True))
+    return cast("Callable[[bytes], _Present]", decoder.decode)
 
 
 def happened_at(state: bytes | None) -> datetime | None:

@@ -7,7 +7,7 @@ from uuid import UUID
 from service.ledger.codec import Codec, State, stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed
-from service.ledger.events import Recorded, Unreadable
+from service.ledger.events import Event, Meta, Recorded, Unreadable
 
 PAGE_BYTES_MAX = 2 << 20
 """Stored bytes after which a page of events ends, wherever the log is read by pages: the event that
@@ -67,13 +67,17 @@ async def decode(
     DecryptionFailed if it does not open the box.
     """
     forms = list(_forms(codec, rows, personal, unread))
-    keys = await keys_of({form.sealed.key for _, form in forms if form.sealed is not None})
+    sealed = (form.sealed for _, form in forms if isinstance(form, State))
+    keys = await keys_of({one.key for one in sealed if one is not None})
     recorded: list[Recorded] = []
     for row, form in forms:
         position, append_id, stream, version, topic = row[:5]
-        key = keys.get(form.sealed.key) if form.sealed is not None else None
         try:
-            event, meta = codec.decode_stored(stream, version, topic, form, key)
+            if isinstance(form, State):
+                key = keys.get(form.sealed.key) if form.sealed is not None else None
+                event, meta = codec.decode_stored(stream, version, topic, form, key)
+            else:
+                event, meta = form
         except (Unreadable, DecryptionFailed) as error:
             _report(codec, row, error, unread)
         else:
@@ -86,11 +90,13 @@ def _forms(
     rows: Iterable[StoredRow],
     personal: bool | Container[str],
     unread: list[Unread] | None,
-) -> Iterable[tuple[StoredRow, State]]:
+) -> Iterable[tuple[StoredRow, State | tuple[Event, Meta]]]:
+    """Yield what is not opened as it is, and of others what they are decoded from with a key."""
     for row in rows:
         is_opened = personal if isinstance(personal, bool) else row[4] in personal
+        clear = None if is_opened else codec.decode_clear(row[4], row[5])
         try:
-            yield row, stored_form(row[5], with_sealed=is_opened)
+            yield row, clear or stored_form(row[5], with_sealed=is_opened)
         except Unreadable as error:
             _report(codec, row, error, unread)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from uuid import UUID
 
 import msgspec
@@ -43,7 +43,7 @@ class Meta(msgspec.Struct, frozen=True):
     mode: str
 
 
-class Recorded(NamedTuple):
+class Recorded(msgspec.Struct, frozen=True):
     """An event as the log keeps it. `position` is 0 if it was not read from the log."""
 
     append_id: int

@@ -17,6 +17,8 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from service.core.clock import Clock, to_milliseconds
 from service.ledger.binding import BOUND_TOPIC, Binding, boundaries_of, boundary_stream
 from service.ledger.codec import Codec
@@ -307,9 +309,13 @@ class Transaction:
             events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
         return await self.decode(events)
 
-    def is_ours(self, event: StoredEvent) -> bool:
-        """Return whether this service wrote an event, numbered or not."""
-        return self._binding.is_ours(*event[1:])
+    def are_ours(self, events: Sequence[StoredEvent]) -> bool:
+        """Return whether this service wrote each of the events, numbered or not."""
+        return len(self._binding.ours(events)) == len(events)
+
+    async def has_other_keys(self) -> bool:
+        """Read the event keys again; return whether others are known than this began with."""
+        return await self._ledger.event_keys(anew=True) is not self._binding.keys
 
     async def exists(self, stream_id: UUID) -> bool:
         """Return whether a stream has begun."""
@@ -355,7 +361,7 @@ class Transaction:
         sql, arguments = batch.statement()
         row = always(await self.fetchrow(sql, *arguments))
         recorded = [
-            draft._replace(append_id=append_id)
+            msgspec.structs.replace(draft, append_id=append_id)
             for draft, append_id in zip(batch.recorded, row["append_ids"], strict=True)
         ]
         if rest:  # projected again, now that the append_ids are known

@@ -64,8 +64,10 @@ def leaf_of(
 ) -> bytes | None:
     """Return the hash of an event's columns; None where one is of another type."""
     try:
-        columns = (position, append_id, originator_id, originator_version, topic, state)
-        return leaf_hash(leaf_record(*columns))
+        digest = sha256(state).hexdigest()
+        return leaf_hash(
+            digested_record(position, append_id, originator_id, originator_version, topic, digest)
+        )
     except (TypeError, ValueError, AttributeError):
         return None
 

@@ -4,8 +4,9 @@ In the transaction of an append, and when following the log, a run of writes is 
 statement. A rebuild loads inserts by COPY instead.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter, itemgetter
+from typing import Protocol
 
 import msgspec
 
@@ -13,18 +14,19 @@ from service.ledger.events import Event, Recorded
 from service.ledger.sql import Sql
 
 Values = tuple[object, ...]
+_Picker = Callable[[object, Values], Values]
 
 
 class Table:
     """A table of a read model: its name, and the columns that an insert fills."""
 
     def __init__(self, name: str, columns: str) -> None:
-        """`columns` is `<name> <type>, …`; the first one, and each `…_id`, identifies a row."""
+        """`columns` is `<name> <type>, …`, two or more; the first and each `…_id` name a row."""
         named = [column.split() for column in columns.split(",")]
         self.name = name
         self.columns = tuple(column for column, _ in named)
         self.kinds = tuple(kind for _, kind in named)
-        self.columns_set = frozenset(self.columns)
+        self._pickers: dict[tuple[str, ...], _Picker] = {}
         arrays = ", ".join(f"${nr}::{kind}[]" for nr, kind in enumerate(self.kinds, 1))
         self.insert = Sql(
             f"insert {name}",
@@ -38,13 +40,30 @@ class Table:
 
     def new(self, fact: msgspec.Struct, **values: object) -> "Insert":
         """Return a new row: `values` by column, and otherwise the fact's fields of those names."""
-        if not self.columns_set.issuperset(values):
-            raise TypeError(f"{self.name} has no such columns: {set(values) - self.columns_set}")
-        row = [values[name] if name in values else getattr(fact, name) for name in self.columns]
-        return Insert(self, tuple(row))
+        given = tuple(values)
+        pick = self._pickers.get(given)
+        if pick is None:
+            pick = self._pickers[given] = self._picker(given)
+        return Insert(self, pick(fact, tuple(values.values())))
+
+    def _picker(self, given: tuple[str, ...]) -> "_Picker":
+        """Return what makes a row of a fact and the values for the given columns."""
+        unknown = set(given).difference(self.columns)
+        if unknown:
+            raise TypeError(f"{self.name} has no such columns: {unknown}")
+        taken = [name for name in self.columns if name not in given]
+        fields, have = _fields(taken), [*taken, *given]
+        ordered = itemgetter(*map(have.index, self.columns))
+        return lambda fact, values: ordered(fields(fact) + values)
 
 
-class Insert(NamedTuple):
+def _fields(names: Sequence[str]) -> Callable[[object], Values]:
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda fact: tuple(getattr(fact, name) for name in names)  # no bare value
+
+
+class Insert(msgspec.Struct, frozen=True):
     """A new row: a value for each of the table's columns."""
 
     table: Table
@@ -56,7 +75,7 @@ class Insert(NamedTuple):
         return self.table.insert
 
 
-class Update(NamedTuple):
+class Update(msgspec.Struct, frozen=True):
     """A change of rows of one table by a set-based statement: a value for each of its arrays."""
 
     table: Table

@@ -232,6 +232,12 @@ select ledger.set_aside_events($1)
 -- Is there anything to number? Takes no lock and draws no transaction id.
 select exists(select from ledger.pending)
 
+-- name: sequencer_unqueue
+-- Takes out of the queue what has a number already: it would keep every other event from getting one.
+delete from ledger.pending as p using ledger.log as l
+where l.append_id = p.append_id
+returning p.append_id
+
 -- name: service_keys
 -- The service's own secrets, wrapped.
 select name, wrapped, master_key_id from ledger.service_keys

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import structlog
+from asyncpg import UniqueViolationError
 
 from service.ledger.binding import Binding, boundaries_of
 from service.ledger.codec import happened_at
@@ -52,8 +53,16 @@ class _NotOurs(Exception):
         self.append_ids = append_ids
 
 
+class _InLog(Exception):
+    """A position or an event that was to be numbered is in the log already."""
+
+
 class SequencingTimeout(LedgerUnavailable):
     """Events wait for their numbers longer than a caller can: nothing is wrong with the log."""
+
+
+class HeadAltered(Exception):
+    """The head of a log is not that of its events, so that nothing can be numbered."""
 
 
 class Lag(NamedTuple):
@@ -110,6 +119,11 @@ class Sequencer:
                         held = await self._hold(connection)  # or two would set it aside
                         if held is None or not await self._set_aside(connection, found):
                             return 0
+                except _InLog:
+                    async with transaction_on(connection):
+                        if await self._hold(connection) is None:
+                            return 0
+                        await self._unqueue(connection)
 
     async def number_committed(self, seconds_max: float = NUMBERING_SECONDS_MAX) -> None:
         """Wait until all events that have committed by now have numbers.
@@ -141,16 +155,22 @@ class Sequencer:
             if not await self._has_other_keys():
                 await self._set_aside(connection, found)
             return 0
+        except _InLog:
+            await self._unqueue(connection)
+            return 0
 
     async def _hold(self, connection: Connection) -> Row | None:
         return await connection.fetchrow(_SQL.sequencer_hold.on(self._database.schema))
 
     async def _number(self, connection: Connection, head: Row | None) -> int:
-        """Give a batch positions; raises _NotOurs where that must not be committed."""
+        """Give a batch positions; raises _NotOurs or _InLog where that must not be committed."""
         if head is None:
             return 0
         schema = self._database.schema
-        tree = CompactRange.from_bytes(head["size"], head["tree"])
+        try:
+            tree = CompactRange.from_bytes(head["size"], head["tree"])
+        except ValueError as error:
+            raise HeadAltered(f"the head of {schema} has a tree of another size") from error
         events_max = max(1, BATCH_MAX >> self._halvings)
         bytes_max = max(1, BATCH_BYTES_MAX >> self._halvings)
         keys = await self._ledger.event_keys()
@@ -160,7 +180,11 @@ class Sequencer:
             binding = Binding(schema, keys, boundaries_of(schema, keys, said))
             self._oldest = binding.oldest
         numbering = _SQL.sequencer_number.on(schema)
-        rows = await connection.fetch(numbering, head["size"], events_max, bytes_max, *boundary)
+        batch = (head["size"], events_max, bytes_max)
+        try:
+            rows = await connection.fetch(numbering, *batch, *boundary)
+        except UniqueViolationError as error:
+            raise _InLog from error
         _check(keys, rows, self._oldest)
         tree.extend(row["leaf_hash"] for row in rows)
         if rows:
@@ -179,6 +203,14 @@ class Sequencer:
         if count:
             log.error("events set aside", ledger=self._ledger.name, count=count)
         return count
+
+    async def _unqueue(self, connection: Connection) -> None:
+        """Take out of the queue what has a number; raises HeadAltered where nothing there has."""
+        schema = self._database.schema
+        rows = await connection.fetch(_SQL.sequencer_unqueue.on(schema))
+        if not rows:
+            raise HeadAltered(f"the log of {schema} has events behind its head")
+        log.error("events queued that have numbers", ledger=schema, count=len(rows))
 
     async def _grow(self, connection: Connection, head: Row) -> None:
         """Make the next part of the tree of a log that is older than trees, and keep it."""

@@ -115,7 +115,7 @@ def token_hash(token: str) -> bytes:
 
 
 class GetSecrets(Protocol):
-    """Returns the secrets; `anew`: with the event keys as they are now, if they can be read."""
+    """Returns the secrets; `anew`: with the event keys as they are now, or raises LedgerError."""
 
     async def __call__(self, *, anew: bool = False) -> Secrets: ...  # noqa: D102 - said above
 
@@ -138,7 +138,8 @@ class ServiceKeyStore:
         All who ask meanwhile share one attempt, so its one deadline is everybody's; who comes after
         it failed begins another. A caller that is cancelled leaves it to the others. Event keys
         that came since are read beside what goes on: only who was idle for long waits for them.
-        Raises KeyUnknown if the ring lacks the master key that wrapped them.
+        Raises KeyUnknown if the ring lacks the master key that wrapped them, and LedgerError where
+        they, or the event keys as they are now, cannot be read.
         """
         if anew:
             await self.read_events()
@@ -163,10 +164,13 @@ class ServiceKeyStore:
         return self._roots(rows) if rows else None
 
     async def read_events(self) -> None:
-        """Read the event keys again now; keep those that are known where they cannot be read."""
+        """Read the event keys again now; keep those that are known where the ring opens no other.
+
+        Raises LedgerError where they cannot be read: nothing may be taken for another's by then.
+        """
         try:
             known = await self.known_events()
-        except (LedgerError, KeyUnknown) as error:
+        except KeyUnknown as error:
             log.warning("event keys not read", error_type=type(error).__name__)
             return
         loop = asyncio.get_running_loop()
@@ -175,10 +179,16 @@ class ServiceKeyStore:
             return  # what is known stays the same object, by which others see that it does
         self._loaded = self._loaded._replace(events=known)
 
+    async def _read_events_beside(self) -> None:
+        try:
+            await self.read_events()
+        except LedgerError as error:
+            log.warning("event keys not read", error_type=type(error).__name__)
+
     def _read_events_soon(self) -> None:
         if self._reading is None or self._reading.done():
             self._asked_at = asyncio.get_running_loop().time()
-            self._reading = asyncio.create_task(self.read_events())
+            self._reading = asyncio.create_task(self._read_events_beside())
 
     async def add_event_key(self) -> tuple[int, datetime]:
         """Draw the next event key; return its id and from when on it signs.

@@ -10,6 +10,8 @@ from itertools import count
 from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+import msgspec
+
 from service.ledger.encryption import DataKey
 from service.ledger.event_macs import EventKeys
 from service.ledger.events import Cause, Event, Recorded
@@ -134,7 +136,7 @@ class WriteBatch:
         writes: list[Write] = []
         for append in appends:
             for draft, state in self._encode(append):
-                recorded = draft._replace(append_id=len(self.recorded) + 1)
+                recorded = msgspec.structs.replace(draft, append_id=len(self.recorded) + 1)
                 self.recorded.append(recorded)
                 topic = type(recorded.event).__name__
                 stored = (recorded.stream_id, recorded.version, topic, state)
@@ -148,8 +150,8 @@ class WriteBatch:
         inserts = [write for write in writes if isinstance(write, Insert)]
         if len(inserts) < len(writes):
             return writes
-        for table, row in inserts:
-            self._rows.setdefault(table, []).append((nr, *row))
+        for insert in inserts:
+            self._rows.setdefault(insert.table, []).append((nr, *insert.row))
         return []
 
     def statement(self) -> tuple[Sql, list[object]]:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
 from typing import Final, NamedTuple
+from uuid import UUID
 
 import structlog
 
 from projections.connections.reader import access
-from service.facts.claims import ClaimStageChanged
+from service.facts.claims import ClaimCreated, ClaimStageChanged
 from service.facts.connections import EntityDisconnected
 from service.facts.endpoints import EndpointDisabled
 from service.facts.endpoints import fold as fold_endpoints
@@ -38,6 +39,8 @@ from service.mail.recipients import PERIOD, Kind
 from service.onboardings.commands import PURPOSE, magic_link
 
 _EVENT_BYTES_MAX: Final = 64 << 10
+_CLAIM_BYTES_MAX: Final = 4 << 20
+"""More than a request may have, which becomes the event."""
 
 _SQL = queries("service.mail")
 
@@ -101,7 +104,9 @@ class Composer:
             case EntityDisconnected() as event:
                 return await self._disconnected(transaction, row, event)
             case ClaimStageChanged() as event:
-                return await self._made(row, await self._stage(transaction, event))
+                return await self._made(
+                    row, await self._stage(transaction, row["stream_id"], event)
+                )
             case _:
                 return None
 
@@ -192,10 +197,17 @@ class Composer:
         )
         return await self._told(row, partner, letter)
 
-    async def _stage(self, transaction: Transaction, event: ClaimStageChanged) -> Addressed | None:
+    async def _stage(
+        self, transaction: Transaction, of_claim: UUID, event: ClaimStageChanged
+    ) -> Addressed | None:
         claim = await transaction.fetchrow(_SQL.claim_told, event.claim_id)
         if claim is None or not claim["stage_mails"] or claim["stage"] != event.stage:
             return None  # it has moved on since, which another mail says
+        begins = StreamPart((ClaimCreated,), 1, _CLAIM_BYTES_MAX, 1)
+        created = [one.event for one in await transaction.read_part([of_claim], begins)]
+        whose = [one.entity_id for one in created if isinstance(one, ClaimCreated)]
+        if whose != [claim["entity_id"]]:
+            raise MailRefused("a read model says that its claim is another business's")
         part = StreamPart((EntityRegistered, EntityCorrected), 100, _EVENT_BYTES_MAX, 100)
         stream = entity_stream(transaction.ledger_name, claim["entity_id"])
         entity = [one.event for one in await transaction.read_part([stream], part)]

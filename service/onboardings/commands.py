@@ -181,8 +181,7 @@ class OnboardingCommands:
         async with self.ledger.transaction() as transaction:
             if await transaction.now() > row["completed_at"] + FINISHED_SHOWN:
                 raise Refusal("magic_link_already_used")
-            onboarding = fold(await transaction.read(row["stream_id"]))
-        assert onboarding is not None  # noqa: S101 - its row says that it was completed
+            onboarding = await _of_link(transaction, row)
         await self._proof(onboarding.started, visitor)
         (partner,) = await self.partners.partners(row["partner_id"])
         return Finished(row["entity_id"], row["partner_id"], partner["name"])
@@ -195,9 +194,7 @@ class OnboardingCommands:
 
     async def _usable(self, transaction: Transaction, row: Row) -> Onboarding:
         """Return the onboarding of a link that can be used now."""
-        onboarding = fold(await transaction.read(row["stream_id"]))
-        if onboarding is None:
-            raise Refusal("magic_link_invalid")
+        onboarding = await _of_link(transaction, row)
         decisions.check_link(onboarding, expired=row["expires_at"] <= await transaction.now())
         return onboarding
 
@@ -306,9 +303,21 @@ class OnboardingCommands:
         return Append(stream, version, [connected], cause)
 
 
+async def _of_link(transaction: Transaction, row: Row) -> Onboarding:
+    """Return the onboarding that a link was made for; refuses where its event says otherwise.
+
+    A read model found it: whoever alters a row has no other's onboarding by a link of their own.
+    """
+    onboarding = fold(await transaction.read(row["stream_id"]))
+    bound = ("magic_link_hash", "onboarding_id", "entity_id", "partner_id")
+    if onboarding is None or any(getattr(onboarding.started, one) != row[one] for one in bound):
+        raise Refusal("magic_link_invalid")
+    return onboarding
+
+
 def _registered(past: Sequence[Recorded]) -> EntityRegistered:
     """Return an entity's registration; refuses where its personal data has been erased since."""
-    if any(isinstance(recorded.event, PersonalDataErased) for recorded in past):
+    if not past or any(isinstance(recorded.event, PersonalDataErased) for recorded in past):
         raise Refusal("magic_link_invalid")
     entity = past[0].event
     assert isinstance(entity, EntityRegistered)  # noqa: S101 - every entity begins so

@@ -17,16 +17,18 @@ from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
-from service.pages.shell import lead_to, page, safe_path
+from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
     cookie_of,
     form_of,
     host_cookie,
     no_cookie,
+    person_of,
     place_of,
     session_cookie,
 )
+from service.pages.words import text
 from service.people.browsers import browser_token
 from service.people.sessions import Person, Sessions
 from service.people.sign_in import LINK_LIFETIME, SignIn, SignInLink
@@ -51,7 +53,15 @@ def sign_in_router(
     @get("/sign-in/{token:str}", opt={"page": Page("token")})
     async def confirm(request: AnyRequest, token: PathText) -> Html:
         """Name the address that the link signs in; ask another browser for the code."""
-        return _confirm_page(request, await _look(sign_in, limiter, request, token))
+        try:
+            return _confirm_page(request, await _look(sign_in, limiter, request, token))
+        except Refusal as refusal:
+            person = person_of(request)
+            if person is None or not refusal.code.startswith("sign_in_link_"):
+                raise
+            # Back in the browser's history, or in the mail: nobody needs another link then.
+            title = text(f"refused.{refusal.code}.title")
+            return refused(request, refusal, title, text("sign_in.signed_in", email=person.email))
 
     @post("/sign-in/{token:str}", opt={"page": Page("token")})
     async def redeem(request: AnyRequest, token: PathText) -> Html:

@@ -5,6 +5,7 @@ The OpenAPI document, the reference page and the guide are made from it.
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any, Final, Literal, Protocol
 
 import msgspec
@@ -16,13 +17,14 @@ from projections.partner_events.reader import PartnerEventsReader
 from service.claims.commands import ClaimCommands
 from service.claims.details import ClaimDetails
 from service.connections.commands import ConnectionCommands
-from service.core.errors import ERRORS
+from service.core.errors import ERRORS, Refusal
 from service.documents.commands import DocumentCommands
 from service.facts.caller import Mode
-from service.http.bodies import AnyRequest
+from service.http.bodies import AnyRequest, caller_of
 from service.onboardings.commands import OnboardingCommands
 
 WireType = type[msgspec.Struct]
+Handler = Callable[[AnyRequest], Awaitable[Response[bytes]]]
 
 AUTHENTICATION: Final = tuple(code for code in ERRORS if code.startswith("auth_"))
 EVERYWHERE: Final = (*AUTHENTICATION, "rate_limited", "internal_error", "service_unavailable")
@@ -110,13 +112,30 @@ class Endpoint:
         """Every code of the error table that it can return."""
         return (*(WITH_BODY if self.body else ()), *self.own_errors, *EVERYWHERE)
 
-    def handler(
-        self, function: Callable[[AnyRequest], Awaitable[Response[bytes]]]
-    ) -> HTTPRouteHandler:
+    def handler(self, function: Handler) -> HTTPRouteHandler:
         """Make a function this endpoint's handler (a decorator)."""
+        if "entity_not_found" in self.own_errors:
+            function = _naming_the_mode(function)
         decorate = {"get": get, "post": post}[self.method]
         route = self.path.replace("}", ":str}")
         return decorate(route, opt={"endpoint": self})(function)
+
+
+def _naming_the_mode(function: Handler) -> Handler:
+    """Say in which mode there is no such entity: the key of the other one may have been meant."""
+
+    @wraps(function)
+    async def named(request: AnyRequest) -> Response[bytes]:
+        try:
+            return await function(request)
+        except Refusal as refusal:
+            if refusal.code != "entity_not_found":
+                raise
+            mode = caller_of(request).mode
+            message = f"No such entity in {mode} mode, which is the mode of this API key."
+            raise Refusal(refusal.code, message) from refusal
+
+    return named
 
 
 def no_such_path(endpoints: Iterable[Endpoint], base_path: str) -> str:

@@ -30,7 +30,7 @@ Words = Annotated[
 WEBSITE: Final = r"(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
 """A host name in ASCII: no two of them look the same."""
 
-Website = Annotated[str, Meta(max_length=253, pattern=f"^({WEBSITE})?$")]
+Website = Annotated[str, Meta(max_length=253, pattern=rf"\A({WEBSITE})?\Z")]
 """The host of a partner's website, such as `www.example.com`; empty for none."""
 
 

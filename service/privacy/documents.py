@@ -3,13 +3,17 @@
 from datetime import timedelta
 from typing import Final, NamedTuple
 
-from service.ledger.ledger import Ledger
+from service.documents import paths
+from service.facts.claims import ClaimCreated
+from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.sql import queries
 from service.privacy.erasures import Subject
 from service.storage.port import ObjectStore
 
 URL_LIFE_MAX: Final = timedelta(hours=1)
 """An upload URL lives for 15 minutes, and a slow upload ends a little later."""
+CLAIM_BYTES_MAX: Final = 4 << 20
+"""More than a request may have, which becomes the event."""
 ROUNDS_MAX: Final = 3
 """An object may be replaced through its URL while it is being removed."""
 
@@ -32,17 +36,33 @@ class StoredDocuments:
         self._store = store
 
     async def remove(self, claim: Subject) -> Removed:
-        """Delete every object under a claim's paths, linked or not; raises StorageUnavailable."""
+        """Delete every object under a claim's paths, linked or not; raises StorageUnavailable.
+
+        Where the table of uploads names other paths, of which an altered row may be another
+        claim's, their objects are left.
+        """
         rows = await self._ledger.database.reads.fetch(_SQL.uploads_of_claim, claim.stream_id)
-        prefixes = {row["storage_path"].rpartition("/")[0] + "/" for row in rows}
+        if not rows:
+            return Removed(0, 0)
+        own = await self._prefix(claim)
+        foreign = sum(not row["storage_path"].startswith(own) for row in rows) if own else len(rows)
         gone = left = 0
-        for prefix in sorted(prefixes):
-            removed = await self._empty(prefix)
-            gone, left = gone + removed.objects, left + removed.left
-        if rows and not left:
+        if own and foreign < len(rows):
+            gone, left = await self._empty(own)
+        if not left + foreign:
             before = self._ledger.clock() - URL_LIFE_MAX
             await self._ledger.database.writes.fetch(_SQL.forget_uploads, claim.stream_id, before)
-        return Removed(gone, left)
+        return Removed(gone, left + foreign)
+
+    async def _prefix(self, claim: Subject) -> str | None:
+        """Return what a claim's paths begin with, as its event has it; None: it has none."""
+        part = StreamPart((ClaimCreated,), 1, CLAIM_BYTES_MAX, 1)
+        for one in await self._ledger.read_part([claim.stream_id], part):
+            if isinstance(one.event, ClaimCreated):
+                secrets, made = await self._ledger.secrets(anew=False), one.event
+                key = secrets.claim_key(made.partner_id, made.partner_claim_id)
+                return paths.prefix(made.entity_id, key)
+        return None
 
     async def _empty(self, prefix: str) -> Removed:
         gone, left = 0, 0

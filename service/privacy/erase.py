@@ -15,11 +15,15 @@ Advance = Callable[[int], object]
 
 
 class ErasureDone(NamedTuple):
-    """The outcome. `claims` are those of an entity, as they were before they were erased."""
+    """The outcome. `claims` are those of an entity, as they were before they were erased.
+
+    Of these, `foreign` were left alone: no event of this service says that they are the entity's.
+    """
 
     erased: Erased
     objects: Removed
     claims: list[Row]
+    foreign: Sequence[str] = ()
 
 
 class DocumentsRemain(Exception):
@@ -65,15 +69,18 @@ async def erase_entity(
     if each_claim is None:
         return ErasureDone(erased, Removed(0, 0), claims)
     advance = each_claim(claims)
-    subjects = [Subject("claim", row["claim_id"], row["stream_id"]) for row in claims]
+    named = [Subject("claim", row["claim_id"], row["stream_id"]) for row in claims]
+    subjects = [one for one in named if await parts.erasures.is_claim_of(one, entity)]
+    foreign = [one.subject_id for one in named if one not in subjects]
     for before, claim in enumerate(subjects):
         try:
             await parts.erasures.erase(claim, reason, cause)
         except ArchiveUnavailable as error:
-            message = f"{error}; the entity and {before} of its {len(claims)} claims are erased"
+            message = f"{error}; the entity and {before} of its {len(subjects)} claims are erased"
             raise ArchiveUnavailable(message) from error
         advance(1)
-    return ErasureDone(erased, await _removed(parts, subjects, advance), claims)
+    removed = await _removed(parts, subjects, advance)
+    return ErasureDone(erased, removed, claims, foreign)
 
 
 async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) -> Removed:

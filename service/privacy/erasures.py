@@ -17,12 +17,14 @@ from asyncpg import LockNotAvailableError, UndefinedTableError
 
 from service.core.clock import Clock
 from service.entities.commands import business_locks
-from service.facts.connections import connection_stream, link_stream
+from service.facts.claims import ClaimCreated
+from service.facts.connections import ConnectLinkRedeemed, connection_stream, link_stream
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
+from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, Row, transaction_on
-from service.ledger.events import ERASED, Cause, Event, Meta
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.events import ERASED, Cause, Event, Meta, Unreadable
+from service.ledger.ledger import Ledger, StreamPart, Transaction
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
@@ -31,6 +33,9 @@ SECONDS_MAX: Final = 30.0
 """Longer than a mail that is being sent may take: the erasure waits for it."""
 HELD_MILLISECONDS: Final = 300
 """How long an erasure waits for a lock while it holds those of connections."""
+LINK_VERSIONS_MAX: Final = 100
+LINK_BYTES_MAX: Final = 64 << 10
+"""Far more than the event has by which a link was redeemed."""
 UNLISTED_SECONDS_MAX: Final = 600.0
 """The whole log is scanned."""
 
@@ -72,7 +77,11 @@ class Erasures:
     async def claim(self, claim_id: str) -> Subject | None:
         """Return a claim as a subject; None where this ledger has none of this id."""
         row = await self._ledger.database.reads.fetchrow(_CLAIM, claim_id)
-        return None if row is None else Subject("claim", claim_id, row["stream_id"])
+        if row is None:
+            return None
+        subject = Subject("claim", claim_id, row["stream_id"])
+        # A read model named the stream: the key of another claim must not be destroyed.
+        return subject if await self.made(subject) is not None else None
 
     async def entity(self, entity_id: str) -> Subject | None:
         """Return an entity as a subject; None where this ledger has none of this id."""
@@ -83,6 +92,28 @@ class Erasures:
     async def claims_of(self, entity: Subject) -> list[Row]:
         """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first."""
         return await self._ledger.database.reads.fetch(_SQL.claims_of_entity, entity.subject_id)
+
+    async def made(self, claim: Subject) -> ClaimCreated | None:
+        """Return how a claim began, checked to be of this service; None: its stream is another's.
+
+        Raises UnboundEvent where another than this service wrote that.
+        """
+        binding = await self._ledger.binding()
+        row = await self._ledger.database.reads.fetchrow(_SQL.facts, claim.stream_id)
+        if row is None or row["topic"] != ClaimCreated.__name__:
+            return None
+        binding.check_first(claim.stream_id, row["topic"], row)
+        event, _ = self._decode(claim.stream_id, row["topic"], row["made"])
+        assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so
+        return event if event.claim_id == claim.subject_id else None
+
+    async def is_claim_of(self, claim: Subject, entity: Subject) -> bool:
+        """Return whether an event of this service says that a claim is this entity's."""
+        try:
+            made = await self.made(claim)
+        except (UnboundEvent, Unreadable):
+            return False
+        return made is not None and made.entity_id == entity.subject_id
 
     async def erase(self, subject: Subject, reason: str, cause: Cause) -> Erased:
         """List the erasure, then apply it; erasing a subject twice changes nothing.
@@ -220,7 +251,16 @@ class Erasures:
     async def _links(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
         ids: list[str] = row["link_ids"] if row is not None else []
-        return {link_stream(self._ledger.name, one): one for one in ids}
+        links = {link_stream(self._ledger.name, one): one for one in ids}
+        # A read model named them: the label of another business's link is not this one's.
+        part = StreamPart((ConnectLinkRedeemed,), LINK_VERSIONS_MAX, LINK_BYTES_MAX, len(links))
+        redeemed = await transaction.read_part(list(links), part) if links else []
+        return {
+            one.stream_id: links[one.stream_id]
+            for one in redeemed
+            if isinstance(one.event, ConnectLinkRedeemed)
+            and one.event.entity_id == subject.subject_id
+        }
 
     def _earlier(self, subject: Subject, facts: Row) -> tuple[datetime, str] | None:
         """Return when and why a subject was erased before, if it was."""
@@ -234,7 +274,7 @@ class Erasures:
         """Return whether a stream belongs to this subject, not to one with the same reference."""
         if facts is None:
             return False
-        event, _ = self._decode(subject.stream_id, facts["topic"], facts["state"])
+        event, _ = self._decode(subject.stream_id, facts["topic"], facts["made"])
         return getattr(event, f"{subject.kind}_id", None) == subject.subject_id
 
     def _decode(self, stream_id: UUID, topic: str, state: bytes) -> tuple[Event, Meta]:

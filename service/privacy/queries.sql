@@ -90,7 +90,7 @@ select to_regclass($1) is not null as found
 -- What an erasure decides on: how a subject's stream began, how long it is, whether it says already
 -- that the subject was erased. No row's box is opened for it.
 select
-    first.topic, first.state,
+    first.append_id as made_id, first.topic, first.state as made, first.mac as made_mac,
     (select max(originator_version) from ledger.events where originator_id = $1) as version,
     (
         select state from ledger.events

@@ -70,6 +70,7 @@ def evidence(stack: Stack, size: int, rounds: int, say: Say) -> dict[str, Any]:
         "export": ("audit", "export", "--ledger", "live", "--out", path, "--force"),
         "verify_export": ("audit", "verify", "--export", path, "--public-key", KEY.public_text),
         "replay": ("audit", "replay", "--ledger", "live", "--claim", f"clm_{0:026}"),
+        "replay_all": ("audit", "replay", "--ledger", "live"),
         "rebuild": ("projections", "rebuild", "claim_list", "--ledger", "live"),
     }
     found: dict[str, Any] = {"events": size, "start": max(starts, key=attrgetter("cpu"))._asdict()}
@@ -93,6 +94,7 @@ _STARTED = ((), ("audit",), ("audit", "verify"), ("projections", "rebuild"), ("c
 _EMPTY = {
     "verify": ("audit", "verify", "--ledger", "live"),
     "replay": ("audit", "replay", "--ledger", "live"),
+    "replay_all": ("audit", "replay", "--ledger", "live"),
     "rebuild": ("projections", "rebuild", "claim_list", "--ledger", "live"),
 }
 """Commands whose start is measured on a log without events; an export writes nothing of one."""

@@ -5,8 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from service.operations.tracing import otlp
 from tests.bench import application
 from tests.otlp_receiver import receiver
+from tests.patience import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.server
 
@@ -22,5 +24,7 @@ def test_claims_are_created(monkeypatch):
     """The application takes the requests that are handed to it; anything but a 201 raises."""
     monkeypatch.setattr(application, "CLAIMS", 5)
     monkeypatch.setattr(application, "receiver_process", in_this_process)
+    # What a thread that nobody waits for leaves open would be another test's failure.
+    monkeypatch.setattr(otlp, "CLOSE_SECONDS_MAX", PATIENCE_SECONDS)
     figures = application.application([1, 2], 1, lambda _line: None)
     assert {frozenset(by_clients) for by_clients in figures.values()} == {frozenset({"1", "2"})}

@@ -8,11 +8,13 @@ from uuid import UUID
 import pytest
 
 from service.app.background import background
+from service.app.bootstrap import Service
 from service.claims import hand_overs
 from service.claims.hand_overs import HandOvers
 from service.core.clock import system_clock
 from service.core.retries import ATTEMPTS_MAX
 from service.facts.claims import FirstMessagePosted
+from service.ledger import service_keys
 from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Subscription
 from service.ledger.ledger import Append
@@ -23,6 +25,7 @@ from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
 from tests.ledger.wired import service
 from tests.patience import eventually
+from tests.world import settings_for
 
 __all__ = ["service"]
 
@@ -198,6 +201,22 @@ async def test_a_key_that_does_not_open_holds_up_no_other_message(one, owner):
     owner.execute(altered, [UUID(bytes=b"b".rjust(16))])
     await one.hand_overs.step()
     assert sorted(one.pipeline.taken) == ["a", "c"]
+
+
+async def test_a_message_of_a_new_event_key_is_handed_over(
+    one, database_url, tmp_path, monkeypatch
+):
+    """Also by a process that stood still while it began to sign, and has not read it yet."""
+    await one.live.binding()
+    monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
+    async with Service(settings_for(database_url, tmp_path)).opened() as other:
+        await other.secrets.add_event_key()
+        await other.secrets.read_events()
+        await Setting(other).post("a")
+    one.now = system_clock()
+    await one.hand_overs.step()
+    assert one.pipeline.taken == ["a"]
+    assert await one.parked() == []
 
 
 @pytest.mark.parametrize(

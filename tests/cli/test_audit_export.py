@@ -158,6 +158,7 @@ def test_only_a_regular_file_is_overwritten(team, tmp_path):
         (pipe, "is not a regular file"),
         (link, "is a symbolic link"),
         ("", "expected the name of a file"),
+        ("-", "never to stdout"),
     ):
         for force in ([], ["--force"]):
             code, answer = team.answer("audit", "export", "--out", str(out), *force)

@@ -136,6 +136,61 @@ def test_an_unreadable_event_is_in_the_history(team, claim, owner):
     assert damaged["data"] == "unreadable: the stored event is damaged"
 
 
+def test_a_fault_is_a_fault_beside_a_proof(team, demo, claim, owner, tmp_path):
+    """The exit code says so, too: the events are proved by another checkpoint than they rest on."""
+    team.do("audit", "checkpoint", "--ledger", "live")
+    team.call(demo["live_key"], "POST", "/connect-requests", json={"partner_user_id": "u"})
+    team.do("audit", "checkpoint", "--ledger", "live")
+    kept = owner.execute("select origin, size, note from live.checkpoints").fetchall()
+    owner.execute("alter table live.checkpoints disable trigger append_only")
+    owner.execute(
+        "update live.checkpoints set note = 'junk' where size < (select size from live.head)"
+    )
+    prove = ("--prove", str(tmp_path / "proof"))
+    code, answer = team.answer("audit", "history", claim[0], "--ledger", "live", *prove)
+    for origin, size, note in kept:
+        back = "update live.checkpoints set note = %s where origin = %s and size = %s"
+        owner.execute(back, (note, origin, size))
+    owner.execute("alter table live.checkpoints enable always trigger append_only")
+    assert (code, len(answer["faults"])) == (1, 1)
+    assert team.do("audit", "history", claim[0], *prove, "--force")["file"] == prove[1]
+
+
+def test_another_claims_stream_is_not_this_claim(team, demo, claim, owner):
+    """Where a row of the read model names it, that claim is not shown, moved or erased."""
+    body = claim_body(demo["entity_id"], f"case-{uuid4().hex}")
+    other = team.call(demo["live_key"], "POST", "/claims", json=body).json()["claim_id"]
+    name = "update live.claim_list set stream_id = %s where claim_id = %s"
+    found = "select stream_id from live.claim_list where claim_id = %s"
+    ours, theirs = (owner.execute(found, (one,)).fetchone()[0] for one in (claim[0], other))
+    owner.execute(name, (theirs, claim[0]))
+    codes = [
+        team.refused("claims", "show", claim[0]),
+        team.refused("claims", "move", claim[0], "closed"),
+        team.refused("privacy", "erase", "--claim", claim[0], "--reason", "x", "--yes"),
+    ]
+    owner.execute(name, (ours, claim[0]))
+    assert codes == ["claim_not_found"] * 3
+    assert team.do("claims", "show", other)["stage"] == "triage"
+
+
+def test_an_event_beside_log_and_queue_is_told_as_one_that_stays(team, claim, owner):
+    """Nothing sets it aside: whoever is told to try again would do so for ever."""
+    _, stream_id = owner.execute(PLACE, (claim[0].encode(),)).fetchone()
+    put = """
+    insert into live.events (originator_id, originator_version, topic, state)
+    select originator_id, max(originator_version) + 1, 'ClaimStageChanged', '{}'
+    from live.events where originator_id = %s group by 1 returning append_id
+    """
+    owner.execute("alter table live.events disable trigger all")
+    (append_id,) = owner.execute(put, (stream_id,)).fetchone()
+    code, answer = team.answer("claims", "show", claim[0])
+    owner.execute("delete from live.events where append_id = %s", (append_id,))
+    owner.execute("alter table live.events enable trigger all")
+    assert code == 1
+    assert "in neither log nor queue, stays" in answer["message"]
+
+
 def test_a_retry_applies_parked_streams(team, claim, owner):
     """Streams that now apply are applied; the rest is listed, and the exit code is 1."""
     position, stream_id = owner.execute(PLACE, (claim[0].encode(),)).fetchone()

@@ -2,7 +2,9 @@
 
 import json
 import re
-from datetime import datetime, timedelta
+import resource
+import subprocess
+from datetime import UTC, datetime, timedelta
 
 import psycopg
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from service.cli.audit.replay import instant
 from service.cli.output import ROWS_SHOWN_MAX, Spool, show
 from tests.cli.team import mailbox
-from tests.dev_process import until
+from tests.dev_process import PROGRAM, environment, until
 from tests.world import claim_body
+
+MOMENT = datetime(2026, 3, 1, 10, 15, 30, tzinfo=UTC)
 
 
 def test_a_replay_shows_a_claim_at_each_of_its_stages(team, demo):
@@ -98,10 +102,16 @@ def test_gaps_and_altered_events_are_reported(team):
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
         owner.execute("alter table test.log disable trigger user")
         owner.execute("alter table test.events disable trigger user")
+        owner.execute("alter table test.log drop constraint log_position_check")
         for change, back, said in (
             (
                 "update test.log set position = 1000000 where position = 1",
                 "update test.log set position = 1 where position = 1000000",
+                ["the log ends at 1000000, and its head says"],
+            ),
+            (
+                "update test.log set position = -position where position = 1",
+                "update test.log set position = 1 where position = -1",
                 ["position 1: the log has no such event"],
             ),
             (
@@ -110,6 +120,7 @@ def test_gaps_and_altered_events_are_reported(team):
                 [  # whichever is looked at first
                     "'XLineageBegun' is no event of this ledger",
                     "the event is not the one that was hashed there",
+                    "its stored checkpoint is of a lineage that the log has lost",
                 ],
             ),
         ):
@@ -117,8 +128,9 @@ def test_gaps_and_altered_events_are_reported(team):
             for more in ([], ["--independent"]):
                 code, answer = team.answer("audit", "replay", "--ledger", "test", *more)
                 assert code == 1
-                assert any(one in answer["message"] for one in said)
+                assert any(one in answer["message"] for one in said), answer
             owner.execute(back)
+        owner.execute("alter table test.log add constraint log_position_check check (position > 0)")
 
 
 @pytest.mark.parametrize(
@@ -154,25 +166,52 @@ def test_the_beginning_and_the_future(team):
     assert latest["position"] == latest["size"]
 
 
+@pytest.mark.parametrize("text", ['a "quoted"\nline', "quoted: \u202eéß\U0001f600"])
 @pytest.mark.parametrize("rows", [0, 1, 3, ROWS_SHOWN_MAX + 2])
-def test_a_spooled_table_is_printed_in_full_to_programs(capsys, rows):
+def test_a_spooled_table_is_printed_in_full_to_programs(capsys, rows, text):
     """Its JSON equals that of a list; people get the first rows and the number of the rest."""
     printed, table = [], []
     for as_json in (True, False):
         spool = Spool()
         for number in range(rows):
-            spool.add({"number": number, "text": 'a "quoted"\nline'})
+            spool.add({"number": number, "text": text, "at": None if number % 2 else MOMENT})
         show({"ledger": "live", "claims": spool, "more": [1], "at": None}, as_json=as_json)
         (printed if as_json else table).append(capsys.readouterr().out)
     assert printed[0].count("\n") == 1
+    assert printed[0].isascii()
     assert json.loads(printed[0]) == {
         "ledger": "live",
-        "claims": [{"number": number, "text": 'a "quoted"\nline'} for number in range(rows)],
+        "claims": [
+            {
+                "number": number,
+                "text": text,
+                "at": None if number % 2 else "2026-03-01T10:15:30.000Z",
+            }
+            for number in range(rows)
+        ],
         "more": [1],
         "at": None,
     }
     assert table[0].count("quoted") == min(rows, ROWS_SHOWN_MAX)
     assert ("and 2 more: `--json` has them all" in table[0]) == (rows > ROWS_SHOWN_MAX)
+
+
+@pytest.mark.parametrize("room", [0, 100], ids=["none at all", "for some of them"])
+def test_rows_without_a_place_are_named(team, demo, room):
+    """Before any of the answer is printed, and not as a fault of the database."""
+    _claim(team, demo, f"no-place-{room}")
+    done = subprocess.run(
+        [PROGRAM, "audit", "replay", "--json", "--data-dir", team.dev.data_dir],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    said = json.loads(done.stdout)["message"]
+    assert "no place for the answer's rows" in said
+    assert "TMPDIR" in said
 
 
 def _claim(team, demo, reference: str) -> str:

@@ -11,9 +11,17 @@ from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
 from tests.evidence.sealed_log import KEY, ORIGIN, SIZE, SIZES, make_sealed_log
 from tests.terminal import watched
-from tests.world import MASTER_KEY, PUBLIC_URL
+from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
 
 VERIFY = ("audit", "verify")
+ALTERED = "update live.events set mac = overlay(mac placing 'zz' from 10 for 2)"
+PUT_IN = """
+with forged as (
+    insert into live.events (originator_id, originator_version, topic, state)
+    select originator_id, 2, topic, state from live.events returning append_id
+)
+insert into live.pending (append_id) select append_id from forged
+"""
 
 
 @pytest.fixture
@@ -56,6 +64,28 @@ def change(database_url, statement, *tables):
         for table in tables:
             connection.execute(f"alter table accounts.{table} disable trigger user")
         connection.execute(statement)
+
+
+def signed_live(database_url):
+    """Sign the live ledger of an installation; return its environment."""
+    env = environment(
+        DATABASE_URL=database_url,
+        MASTER_KEYS=MASTER_KEY,
+        PUBLIC_URL=PUBLIC_URL,
+        CHECKPOINT_KEYS=KEY.private_text,
+        STAFF=TEAM,
+    )
+    assert run("staff", "add", TEAM, env=env).returncode == 0
+    assert run("audit", "checkpoint", "--ledger", "live", env=env).returncode == 0
+    return env
+
+
+def alter_live(database_url, table, statement):
+    """Change the live ledger as its owner, who covers it up."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute(f"alter table live.{table} disable trigger append_only")
+        connection.execute(statement)
+        connection.execute(f"alter table live.{table} enable always trigger append_only")
 
 
 def test_a_sound_installation_verifies(installed, tmp_path):
@@ -141,6 +171,45 @@ def test_an_altered_row_is_reported_with_its_position(installed, database_url):
     assert [one["ok"] for one in answer["ledgers"]] == [False, True, True]
     assert told.returncode == 1
     assert "The event at position 33 is not the one that was hashed there." in told.stdout
+
+
+@pytest.mark.parametrize(
+    ("forged", "position"), [(ALTERED, 1), (PUT_IN, None)], ids=["altered", "put in"]
+)
+def test_a_forged_event_of_the_lineage_keeps_no_verdict_away(database_url, forged, position):
+    """What is said beside a verdict rests on those events, too: it is said of logs that hold.
+
+    Nor does it keep anybody from asking how the logs are.
+    """
+    env = signed_live(database_url)
+    alter_live(database_url, "events", forged)
+    code, answer = verified(env, "--ledger", "live")
+    assert (code, answer["ok"], answer["position"]) == (1, False, position)
+    done = run("projections", "status", "--json", env=env)
+    assert len(json.loads(done.stdout)["ledgers"]) == 3
+
+
+@pytest.mark.parametrize("date", ["infinity", "-infinity", "4000-01-01 BC", "294000-01-01"])
+def test_a_date_that_cannot_be_read_keeps_no_verdict_away(database_url, date):
+    """Nobody signs a checkpoint's date: it is warned of, and signing goes on."""
+    env = signed_live(database_url)
+    dated = f"update live.checkpoints set made_at = '{date}'"  # noqa: S608 - one of ours
+    alter_live(database_url, "checkpoints", dated)
+    for command in ("verify", "checkpoint"):
+        done = run("audit", command, "--ledger", "live", env=env)
+        assert done.returncode == 0, done.stderr
+
+
+def test_an_altered_head_is_named(database_url):
+    """Whoever would sign or begin something is told to verify, not that it is a fault of ours."""
+    env = signed_live(database_url)
+    with psycopg.connect(database_url) as connection:
+        connection.execute("update live.head set tree = '\\x00'")
+        connection.execute("insert into live.pending values (99)")
+    done = run("audit", "checkpoint", "--ledger", "live", env=env)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "the head of live has a tree of another size. `audit verify` tells more" in done.stderr
+    assert verified(env, "--ledger", "live")[0] == 1
 
 
 def test_a_deleted_checkpoint_is_missed(installed, database_url):

@@ -1,6 +1,15 @@
 """What the command line prints of texts that others wrote."""
 
+from click.testing import CliRunner
+
+from service.cli import cli
 from service.cli.output import show
+
+
+def test_a_number_is_called_so():
+    """Click calls it an integer range, as if two numbers had to be given."""
+    done = CliRunner().invoke(cli, ["dev", "--port", "foo"])
+    assert (done.exit_code, "'foo' is not a valid number." in done.output) == (2, True)
 
 
 def test_what_nobody_sees_is_shown(capsys):

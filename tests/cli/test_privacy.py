@@ -214,6 +214,17 @@ def test_reapplying_erases_what_came_back(team, demo, tmp_path):
     assert [(one["subject"], one["keys_destroyed"]) for one in second["applied"]] == [(claim_id, 1)]
 
 
+def test_a_list_of_nobodys_is_told_by_its_checkpoints(team, tmp_path):
+    """A backup from before the first erasure shows none that an empty list would lack."""
+    team.do("audit", "checkpoint")
+    env = elsewhere(team, ARCHIVE_URL=tmp_path.as_uri())
+    wrong, shown = (run("privacy", "reapply", *form, env=env) for form in (["--json"], []))
+    assert json.loads(wrong.stdout)["unpublished"] == ["accounts", "live", "test"]
+    assert shown.stdout.startswith("WRONG: the archive holds no checkpoint of accounts, live, test")
+    assert (wrong.returncode, shown.returncode, list(tmp_path.iterdir())) == (1, 1, [])
+    assert team.do("privacy", "reapply")["unpublished"] == []
+
+
 def test_a_missing_key_is_said(team, demo):
     """Where nobody erased a claim and its key is gone, the command says so and exits with 1."""
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])

@@ -124,6 +124,14 @@ def test_a_killed_rebuild_leaves_everything_in_place(team, owner):
     assert owner.execute("select count(*) from live.claim_list").fetchone() == rows
 
 
+def test_a_date_that_only_postgresql_has_stops_no_command(team, owner):
+    """It stands beside the version of a read model's rows, and is overwritten by a rebuild."""
+    team.do("projections", "rebuild", "claim_list", "--ledger", "live")
+    owner.execute("update live.read_models set rebuilt_at = '4000-01-01 BC'")
+    team.do("projections", "status")
+    team.do("projections", "rebuild", "claim_list", "--ledger", "live")
+
+
 def test_status_drops_what_a_killed_verification_left(team, owner):
     """Copies of names must not stay; tables in use by a command are left alone."""
     owner.execute("create schema if not exists live_next")

@@ -60,7 +60,7 @@ def test_a_dev_that_does_not_run_is_one_line(tmp_path):
     [
         (
             lambda url: re.sub(r":\d+/", ":1/", url),
-            "does not answer (ConnectionRefusedError).",
+            "PostgreSQL at 127.0.0.1:1/",
         ),
         (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), "refuses the password"),
         (lambda url: url + "x", "no such database"),
@@ -78,6 +78,15 @@ def test_an_unusable_database_gets_an_envelope(database_url, change, said):
     assert (done.returncode, answer["code"]) == (1, "service_unavailable")
     assert said in answer["message"]
     assert password not in done.stdout + done.stderr
+
+
+def test_the_owner_s_database_is_named_beside_the_ledgers(installed):
+    """A rebuild goes there, around a pooler; which of the two does not answer, nothing says."""
+    url = {"CLAIM_LEDGER_DATABASE_URL": "postgresql://owner:canary@127.0.0.1:1/d"}
+    done = run("projections", "rebuild", "claim_list", env=installed | url)
+    assert done.returncode == 1
+    assert " or 127.0.0.1:1/d does not answer" in done.stderr
+    assert "canary" not in done.stderr
 
 
 def test_no_command_works_as_the_owner(installed, database_url):

@@ -3,6 +3,7 @@
 import pytest
 
 from service.http.scalars import LIMITS
+from tests.contract.events import execute
 from tests.contract.refusals import refused
 from tests.patience import eventually
 from tests.tables import every_row
@@ -73,6 +74,24 @@ async def test_a_claim_of_anybody_else_does_not_exist(shared):
     assert len({answer.content for answer in answers}) == 1
     for answer in answers:
         refused(answer, "claim_not_found")
+
+
+async def test_a_row_shows_no_other_claim(shared):
+    """Whose a claim is follows from its event, not from a row that names its stream or partner."""
+    partner, other = await shared.partner(), await shared.partner()
+    entity_id = await partner.connected_entity()
+    await other.connect(entity_id)
+    ours = (await partner.claim(entity_id)).json()["claim_id"]
+    theirs = (await other.claim(entity_id)).json()["claim_id"]
+    swap = (
+        "update live.claim_list set stream_id ="
+        " (select stream_id from live.claim_list where claim_id = $1) where claim_id = $2"
+    )
+    await execute(shared, "live", swap, theirs, ours)
+    refused(await partner.call("GET", f"/claims/{ours}"), "claim_not_found")
+    give = "update live.claim_list set partner_id = $1 where claim_id = $2"
+    await execute(shared, "live", give, partner.partner_id, theirs)
+    refused(await partner.call("GET", f"/claims/{theirs}"), "claim_not_found")
 
 
 async def test_documents_have_their_names_and_what_became_of_them(documents):

@@ -125,6 +125,14 @@ async def of_a_revoked_partner(world, partner, token):
     return token
 
 
+async def of_another_partner(world, partner, token):
+    """Write another partner into the link's row."""
+    other = (await world.partner()).partner_id
+    statement = "update live.connect_links set partner_id = $1 where partner_id = $2"
+    await execute(world, "live", statement, other, partner.partner_id)
+    return token
+
+
 async def altered(_world, _partner, token):
     """Return a token that was never issued."""
     return token.swapcase()
@@ -141,6 +149,7 @@ async def empty(_world, _partner, _token):
         (expired, "connect_token_expired"),
         (declined, "connect_token_invalid"),
         (of_a_revoked_partner, "connect_token_invalid"),
+        (of_another_partner, "connect_token_invalid"),
         (altered, "connect_token_invalid"),
         (empty, "connect_token_invalid"),
     ],

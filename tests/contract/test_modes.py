@@ -18,12 +18,13 @@ async def in_both(shared):
 
 
 async def test_the_other_modes_entity_does_not_exist(shared):
-    """Readings: 404 entity_not_found, for writes and lists alike."""
+    """Readings: 404 entity_not_found, for writes and lists alike; it names the mode of the key."""
     partner, live, test = await in_both(shared)
     for mode, entity in (("live", test), ("test", live)):
-        refused(await partner.claim(entity, mode=mode), "entity_not_found")
+        made = await partner.claim(entity, mode=mode)
         listed = await partner.call("GET", "/claims", mode=mode, params={"entity_id": entity})
-        refused(listed, "entity_not_found")
+        for answer in (made, listed):
+            assert f"in {mode} mode" in refused(answer, "entity_not_found")["message"]
 
 
 async def test_references_are_separate_in_each_mode(shared):

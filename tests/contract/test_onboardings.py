@@ -16,6 +16,7 @@ from service.facts.onboardings import (
     OnboardingStarted,
     onboarding_stream,
 )
+from service.ledger.service_keys import token_hash
 from service.onboardings.commands import PURPOSE
 from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
@@ -225,6 +226,17 @@ async def test_a_link_that_was_only_mailed_proves_the_mailbox(in_memory):
         assert isinstance(completed.event, OnboardingCompleted)
         assert completed.event.proved_by == "mailed_link"
         assert completed.meta.actor == (actor or f"customer:{entity_id}")
+
+
+async def test_a_row_opens_no_other_onboarding(shared):
+    """A link that somebody writes into a row shows and finishes nothing of its person's."""
+    partner, live = await shared.partner(), shared.service.modes["live"].onboardings
+    answer = await start(partner, "u1", "forged@example.com")
+    statement = "update live.onboardings set magic_link_hash = $1 where onboarding_id = $2"
+    given = (token_hash("ours"), answer.json()["onboarding_id"])
+    await execute(shared, "live", statement, *given)
+    assert await refusal_of(live.look("ours", None)) == "magic_link_invalid"
+    assert await refusal_of(live.complete("ours", "req_1")) == "magic_link_invalid"
 
 
 async def test_an_entity_is_not_connected_before_its_person_finished(in_memory):

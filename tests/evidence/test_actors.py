@@ -11,7 +11,8 @@ from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.ledger_verifier import verify_ledger
-from service.evidence.verify.rows import LogRow, Streams
+from service.evidence.verify.rows import LogRow
+from service.evidence.verify.streams import Streams
 from service.facts.claims import ClaimStageChanged
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.partners import (

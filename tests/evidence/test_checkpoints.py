@@ -305,3 +305,18 @@ async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
         text = await world.scrape()
         age = re.search(r'claim_ledger_checkpoint_age_seconds\{ledger="accounts"\} (\S+)', text)
         assert float(age[1]) == pytest.approx(2 * 3600, abs=PATIENCE_SECONDS)
+
+
+async def test_the_note_of_another_checkpoint_is_a_fault(checkpoints, add, attack):
+    """A row behind the last one, with its note, does not keep signing busy for ever."""
+    await add(2)
+    await checkpoints.make()
+    attack(
+        "insert into accounts.checkpoints (origin, size, note, tree, made_at)"
+        " select origin, 999, note, tree, made_at from accounts.checkpoints"
+    )
+    await add(1)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        with pytest.raises(LedgerForked, match="the note of another one"):
+            await checkpoints.make()
+    assert (await checkpoints.state()).forked

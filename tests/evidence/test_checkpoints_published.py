@@ -116,6 +116,16 @@ async def test_an_empty_archive_gets_nothing(checkpoints, accounts, add, tmp_pat
     assert (await checkpoints.make()).checkpoint.size == 2
 
 
+async def test_an_archive_is_ours_before_its_newest_checkpoint_is_there(
+    checkpoints, accounts, add, place
+):
+    """Also to a process without keys, which knows no other origins than the stored one."""
+    await checkpoints.make()
+    await add(1)
+    await Checkpoints(accounts, [KEY], None).make()
+    await Checkpoints(accounts, [], place).check_archive()
+
+
 async def test_the_archive_is_listed_once_a_process(checkpoints, place, add):
     """Then one object leads from a checkpoint to the next, however many there are."""
     for _ in range(3):

@@ -1,5 +1,6 @@
 """Answers from the log rest on events whose hashes were made again, and on a signed checkpoint."""
 
+from datetime import timedelta
 from inspect import unwrap
 
 import pytest
@@ -93,6 +94,43 @@ async def test_an_event_that_was_altered_in_place_is_in_no_answer(service, partn
         await moment_of(accounts)
     with pytest.raises(LogFault, match="position 7: the event is not the one"):
         await footing(accounts, [KEY], {7: b"another"})
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("update accounts.head set size = 5", "position 6: the log ends at 7, and its head says 5"),
+        ("update accounts.events set state = '\\xff' where append_id = 7", "position 7: .*damaged"),
+        ("delete from accounts.events where append_id = 7", "position 7: its event is gone"),
+    ],
+)
+@pytest.mark.usefixtures("partners")
+async def test_no_time_hides_the_end_of_the_log(service, attack, change, said):
+    """What a head, or an event without its time, would leave out is a fault."""
+    last = await moment_of(service.accounts)
+    attack(change)
+    for at in (last.at - timedelta(days=1), last.at):
+        with pytest.raises(LogFault, match=said):
+            await moment_of(service.accounts, at=at)
+
+
+@pytest.mark.parametrize("how", ["set topic = 'Nothing'", "set originator_version = 9, state = ''"])
+async def test_a_lineage_that_is_altered_does_not_take_the_footing_away(
+    service, partners, attack, how
+):
+    """What it begins has signed the events: they are not shown as if nobody had."""
+    attack(
+        REHASH.format(4),
+        f"update accounts.events {how} where topic = 'LineageBegun'",
+    )
+    answer = await shown(service, partners[2])
+    assert isinstance(answer, Findings)
+    assert "of a lineage that the log has lost" in answer["faults"][0]["fault"]
+    attack(
+        "delete from accounts.checkpoints where size < 6",
+        "update accounts.checkpoints set note = 'x'",
+    )
+    assert not isinstance(await shown(service, partners[4]), Findings)  # anybody can put that in
 
 
 @pytest.mark.usefixtures("partners")

@@ -65,6 +65,20 @@ async def test_a_forced_lineage_is_begun_once_for_a_reason(checkpoints, add):
     assert other.checkpoint.origin > first.checkpoint.origin
 
 
+async def test_an_altered_checkpoint_is_named(checkpoints, add, attack):
+    """Nothing is begun over one of the present lineage; an older one's is none of its business."""
+    await checkpointed(checkpoints, add, 1)
+    older = await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
+    altered = "update accounts.checkpoints set note = 'junk'"
+    attack(f"{altered} where size < {older.checkpoint.size}")
+    newer = await begin_lineage(checkpoints, "another one", CAUSE, force=True)
+    attack(altered)
+    for named in (checkpoints.latest(), begin_lineage(checkpoints, "a third", CAUSE, force=True)):
+        with pytest.raises(LedgerForked, match=f"of {newer.checkpoint.size} events was altered"):
+            await named
+    assert len(await lineages(checkpoints.ledger)) == 3
+
+
 async def test_without_history_no_lineage_is_begun(checkpoints, add):
     """The first checkpoint begins the first lineage, forced or not."""
     await add(1)

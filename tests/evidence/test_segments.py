@@ -1,5 +1,7 @@
 """Streams of a log that is read in parts: each begins once, and goes on where it was."""
 
+import resource
+import tempfile
 from contextlib import closing
 from uuid import UUID, uuid4
 
@@ -72,3 +74,17 @@ def test_what_a_part_has_sent_can_be_taken_back():
             part.last[UUID(int=1).bytes] = 1 << 64 | 1
             part.put_away()
         assert streams.whole([UUID(int=1).bytes]) == {UUID(int=1).bytes: Whole((0, 0), 1, 1)}
+
+
+@pytest.mark.parametrize("bytes_max", [0, 100], ids=["none at all", "for some of them"])
+def test_without_a_place_on_disk_nothing_is_known(monkeypatch, bytes_max):
+    """Nor does anything fail, then or at the end: the log is walked through instead."""
+    monkeypatch.setattr(segments, "SPOOLED_BYTES_MAX", 1)
+    monkeypatch.setattr(tempfile, "tempdir", tempfile.gettempdir())  # found while it had a place
+    parts = [[{ONE: [FIRST]}, {ONE: [SECOND]}], [{OTHER: [FIRST]}], [{ONE: [THIRD]}]]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, hard))
+    try:
+        assert joined(*parts, wanted=(ONE,)) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

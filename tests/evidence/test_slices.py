@@ -122,7 +122,9 @@ async def test_what_somebody_else_says_was_found_stops_nothing(
     """Whoever has the ledger's login can write that row: it is seen, and verified anew at once."""
     await passes(slices)
     at = "update accounts.log_verification set fault_position = 1, fault = 'forged'"
-    for change in (at, f"{at}, mac = null", "update accounts.log_verification set size = size + 1"):
+    alter = "update accounts.log_verification set "
+    dates = [f"{alter} finished_at = '4000-01-01 BC'", f"{alter} began_at = '20000-01-01'"]
+    for change in (at, f"{at}, mac = null", f"{alter} size = size + 1", *dates):
         owner.execute(change)
         found = await finding(accounts)
         assert (found.is_ours, found.verified_at, found.position) == (False, None, None)

@@ -1,7 +1,6 @@
 """Verifying a ledger: what holds, what is detected, and what cannot be detected."""
 
 import asyncio
-from uuid import uuid4
 
 import pytest
 
@@ -10,7 +9,6 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import Evidence, published_evidence
 from service.evidence.verify.ledger_verifier import size_of, verify_ledger
-from service.evidence.verify.rows import Streams
 from service.facts.lineages import lineage_stream
 from service.facts.partners import PartnerApproved
 from service.ledger.merkle import EMPTY_ROOT
@@ -238,20 +236,6 @@ async def test_invalid_positions_are_a_fault(log, owner_connection):
     assert verdict.fault == "The log has a row at -3, which is no position."
     await owner_connection.execute("update accounts.log set position = null where position = -3")
     assert (await judged(owner_connection, log.published)).position == SIZE
-
-
-def test_the_order_within_a_stream_is_checked():
-    """Versions count up from 1 without a gap, and append_ids rise within each stream."""
-    streams, one, other = Streams(), uuid4(), uuid4()
-    assert streams.take(one, 1, 7) is None
-    assert streams.take(other, 1, 3) is None
-    assert streams.take(one, 2, 8) is None
-    assert streams.take(one, 2, 9) == "it is version 2 of its stream, where version 3 is due"
-    assert streams.take(one, 4, 9) == "it is version 4 of its stream, where version 3 is due"
-    assert (
-        streams.take(one, 3, 8) == "it was appended before the event that it follows in its stream"
-    )
-    assert streams.take(uuid4(), 1, 0) == "its append_id is 0"
 
 
 async def test_what_the_service_signs_and_publishes_holds(accounts, add, checkpoints, place):

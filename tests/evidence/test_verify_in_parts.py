@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.core.spares import Spare, Spares
-from service.evidence.verify import confirm, part
+from service.evidence.verify import confirm, part, segments
 from service.evidence.verify.confirm import macs_hold
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.part import PartOutcome
@@ -101,6 +101,18 @@ async def test_a_part_keeps_a_bounded_number_of_streams(log, accounts, monkeypat
     verdict = await verify_ledger(accounts.database, log.published, read.append)
     assert (verdict.fault, verdict.size, sum(read), min(read) < 0) == (None, SIZE, SIZE, False)
     assert max(turns) > 1
+
+
+@pytest.mark.usefixtures("few_at_once")
+async def test_a_log_is_verified_without_a_place_for_temporary_files(
+    log, accounts, spares, asked, monkeypatch, tmp_path
+):
+    """Whoever reads a part: what cannot be put away is walked through, and none of it is lost."""
+    monkeypatch.setattr(segments, "SPOOLED_BYTES_MAX", 1)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    verdict = await verify(accounts.database, log, spares=spares)
+    assert (verdict.fault, verdict.size, outcomes(asked)) == (None, SIZE, ["read"] * 2)
+    assert (await verify_ledger(accounts.database, log.published, lambda _rows: None)).ok
 
 
 async def test_a_part_whose_process_is_killed_is_read_here(

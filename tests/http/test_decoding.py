@@ -92,6 +92,20 @@ def test_malformed_json_is_refused(body: bytes) -> None:
     assert refusal(body).code == "invalid_json"
 
 
+def test_malformed_json_is_told_where() -> None:
+    """What is wrong, and at which byte; nothing of what the body says."""
+    told = refusal(b'{"entity_id": "canary",}').message
+    assert told == "The body is not valid JSON: trailing comma in object (byte 23)."
+
+
+@pytest.mark.parametrize("text", [rb'"\ud800"', rb'"\ud800x"'])
+def test_half_a_surrogate_pair_is_not_told_as_a_truncated_body(text: bytes) -> None:
+    """Whoever sent all of it would look for the rest in their network."""
+    body = b'{"entity_id":' + text + b"}"
+    assert "surrogate pair (byte " in refusal(body).message
+    assert refusal(body[:-2]).message.endswith(": Input data was truncated.")
+
+
 @pytest.mark.parametrize("body", [b"[]", b"null", b"1", b'"a"', b"1e999", b"true", b'[{"a": 1}]'])
 def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
     """No field is at fault, so the form is."""

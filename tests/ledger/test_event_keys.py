@@ -14,7 +14,9 @@ from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger import service_keys
 from service.ledger.binding import UnboundEvent, boundary_stream
+from service.ledger.database import LedgerUnavailable
 from service.ledger.encryption import KeyUnknown
+from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import EventKeyRefused
 from tests.evidence.sealed_log import KEY
@@ -22,6 +24,7 @@ from tests.ledger.appending import append, approved, read
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
 from tests.patience import eventually
+from tests.projections.brittle import Setting
 from tests.world import PATIENCE_SECONDS, settings_for
 
 MACS = "select get_byte(mac, 0), count(*) from accounts.events group by 1 order by 1"
@@ -154,6 +157,46 @@ async def test_a_new_event_key_signs_when_every_process_knows_it(service, other,
     await service.secrets.read_events()
     assert (await service.secrets.get()).events.signing == 2
     assert service_keys.SIGNS_AFTER.total_seconds() > service_keys.STALE_SECONDS
+
+
+async def test_a_follower_parks_nothing_by_the_keys_of_before(service, other, owner, monkeypatch):
+    """An event may be of a key that its process has not read yet, which stood still: it waits."""
+    await other.secrets.get()
+    monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
+    await service.secrets.add_event_key()
+    await service.secrets.read_events()
+    await append(service.accounts, approved(uuid4(), 0))
+    await number(service.accounts)
+    one = Setting(other, owner)
+    subscription = Subscription(other.accounts, one.projection)
+    await subscription.step()  # registers
+    with pytest.raises(LedgerUnavailable, match="event keys have changed"):
+        await subscription.step()
+    assert (await one.parked(), one.checkpoint()) == ([], 0)
+    await one.follow()
+    assert (await one.parked(), one.rows()) == ([], [1])
+
+
+async def test_nothing_is_set_aside_while_the_event_keys_cannot_be_read(
+    service, other, owner, monkeypatch
+):
+    """An event may be of a key that is among them: it waits until they can."""
+
+    async def away():
+        raise LedgerUnavailable
+
+    await other.secrets.get()
+    monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
+    await service.secrets.add_event_key()
+    await service.secrets.read_events()
+    await append(service.accounts, approved(uuid4(), 0))
+    with monkeypatch.context() as patched:
+        patched.setattr(other.secrets, "known_events", away)
+        with pytest.raises(LedgerUnavailable):
+            await number(other.accounts)
+    await number(other.accounts)
+    assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (0,)
+    assert owner.execute("select count(*) from accounts.log").fetchone() == (1,)
 
 
 async def test_a_process_looks_for_event_keys_as_it_works(service, other, owner, monkeypatch):

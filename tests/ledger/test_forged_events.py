@@ -28,7 +28,7 @@ from service.ledger.events import Meta
 from service.ledger.following.runner import Subscription
 from service.ledger.merkle import CompactRange
 from service.ledger.queue_runner import QueueRunner
-from service.ledger.sequencer import Sequencer
+from service.ledger.sequencer import HeadAltered, Sequencer
 from service.partners.keys import Token, hash_secret
 from tests.databases import login_url
 from tests.evidence.sealed_log import KEY
@@ -127,6 +127,32 @@ async def test_an_event_of_another_stream_version_topic_or_ledger_does_not_pass(
     counts = "select (select count(*) from {0}.set_aside), (select count(*) from {0}.log)"
     assert owner.execute(counts.format("accounts")).fetchone() == (4, 2)
     assert owner.execute(counts.format("test")).fetchone() == (1, 0)
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+async def test_a_numbered_event_in_the_queue_stops_nothing(
+    service, owner, partner_id, in_transaction
+):
+    """It is taken out of the queue, and what waits behind it is numbered."""
+    accounts = service.accounts
+    owner.execute("insert into accounts.pending select append_id from accounts.log")
+    await service.partners.revoke(partner_id, STAFF)
+    if in_transaction:
+        async with accounts.transaction() as transaction:
+            assert await Sequencer(accounts).number(transaction.connection) == 0
+        assert owner.execute("select count(*) from accounts.pending").fetchone() == (1,)
+    await number(accounts)
+    assert owner.execute("select count(*) from accounts.log").fetchone() == (3,)
+    assert owner.execute(ASIDE).fetchall() == []
+
+
+async def test_a_head_that_was_set_back_is_named(service, owner, partner_id):
+    """Nothing can be numbered, and it is not taken for another command that came first."""
+    empty = CompactRange(0).to_bytes()
+    owner.execute("update accounts.head set size = 0, tree = %s", (empty,))
+    await service.partners.revoke(partner_id, STAFF)
+    with pytest.raises(HeadAltered):
+        await Sequencer(service.accounts).step()
 
 
 async def test_garbage_in_the_stream_of_lineages_stops_nothing(service, owner):

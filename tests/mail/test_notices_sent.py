@@ -214,6 +214,32 @@ async def test_customers_are_told_of_stages_if_they_want_it(quiet, owner):
     assert chosen.fetchone() == (2,)
 
 
+async def test_a_row_has_nobody_told_of_anothers_claim(quiet, owner):
+    """Whose the claim is follows from its events, not from a row that somebody altered."""
+    partner = await quiet.partner()
+    live = quiet.service.modes["live"]
+    other = await live.entities.add("Other", "other@example.com", None, STAFF)
+    await live.entities.choose_stage_mails(other, STAFF, wanted=True)
+    claim_id = (await partner.claim(await partner.connected_entity())).json()["claim_id"]
+    owner.execute("update live.claim_list set entity_id = %s", (other,))
+    await live.claims.move(claim_id, "negotiation", STAFF)
+    assert await sent(quiet, await note_mail(quiet)) == {}
+
+
+@pytest.mark.parametrize("date", ["4000-01-01 BC", "-infinity", "infinity", "20000-01-01"])
+async def test_a_date_that_only_postgresql_has_holds_up_no_other_mail(quiet, owner, date):
+    """It is that of a mail which somebody altered."""
+    add = (
+        "insert into accounts.mail_outbox"
+        " (message_id, stream_id, version, noted_at, next_attempt_at)"
+        " values ('altered', gen_random_uuid(), 1, %s, now() - interval '1 year')"
+    )
+    owner.execute(add, (date,))
+    partner = await quiet.partner()
+    await quiet.service.partners.issue_key(partner.partner_id, "live", STAFF)
+    assert sum((await sent(quiet, await note_account_mail(quiet))).values()) > 0
+
+
 async def test_a_partner_is_told_of_a_disconnection(quiet):
     """By the id of the business only if it has used that; not if it was connected again since."""
     partner = await quiet.partner()

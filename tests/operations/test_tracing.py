@@ -24,6 +24,7 @@ from service.operations.tracing.traces import Traces
 from tests.log_lines import logged
 from tests.memory_ledger import memory_service, memory_world
 from tests.otlp_receiver import attributes, receiver
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 from tests.world import World, settings_for, world_on
 
@@ -34,29 +35,42 @@ TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 CANARY = "canary"
+CLOSE_SECONDS_MAX = otlp.CLOSE_SECONDS_MAX
 
 
 @pytest.fixture
-def collector():
-    """Return a collector on the loopback."""
+def collector(monkeypatch):
+    """Return a collector on the loopback, which is sent all there is, however long it takes."""
+    monkeypatch.setattr(otlp, "CLOSE_SECONDS_MAX", PATIENCE_SECONDS)
     with receiver() as received:
         yield received
 
 
 @asynccontextmanager
 async def traced_world(tmp_path, url, **given):
-    """Return a world in memory whose requests are traced; all is exported at the end."""
+    """Return a world in memory whose requests are traced; nothing of its export runs on after."""
     settings = settings_for(NOWHERE, tmp_path, **{"OTLP_URL": url, "TRACED_PERCENT": "100"} | given)
     world = World(memory_service(settings), tmp_path)
     try:
         yield world
     finally:
         traces_of(world).close()
+        # What it logs at its end would be in the next test's lines.
+        exporting = exported_by(world)._queue._batch_processor._worker_thread  # noqa: SLF001 - it has no other end
+        await asyncio.to_thread(exporting.join, PATIENCE_SECONDS)
+        assert not exporting.is_alive()
 
 
 def traces_of(world: World) -> Traces:
     """Return the traces of a world's application."""
     return world.admitted.app.traces
+
+
+def exported_by(world: World) -> OtlpExport:
+    """Return what exports a world's traces."""
+    export = traces_of(world)._export  # noqa: SLF001 - to look at its queue
+    assert isinstance(export, OtlpExport)
+    return export
 
 
 async def test_off_costs_nothing(tmp_path):
@@ -199,15 +213,13 @@ async def test_attributes_are_listed(tmp_path, collector):
 
 async def test_a_slow_collector_keeps_nobody_waiting(tmp_path, collector, monkeypatch):
     """Requests are answered while it answers none; what waits is bounded, and so is the end."""
-    assert otlp.CLOSE_SECONDS_MAX < 10  # as long as `serve` waits for its processes
+    assert CLOSE_SECONDS_MAX < 10  # as long as `serve` waits for its processes
     small = {"QUEUE_MAX": 256, "BATCH_MAX": 64, "CLOSE_SECONDS_MAX": 0.1}
     for name, value in small.items():
         monkeypatch.setattr(otlp, name, value)
     collector.answers.clear()
     async with traced_world(tmp_path, collector.url) as world:
-        export = traces_of(world)._export  # noqa: SLF001 - its queue
-        assert isinstance(export, OtlpExport)
-        queue = export._queue._batch_processor._queue  # noqa: SLF001 - how long it is
+        queue = exported_by(world)._queue._batch_processor._queue  # noqa: SLF001 - how long it is
         assert (await world.client.get("/health/live")).status_code == 200
         for _ in range(8):
             trace = traces_of(world).begin("many", is_request=False)
@@ -223,6 +235,7 @@ async def test_a_slow_collector_keeps_nobody_waiting(tmp_path, collector, monkey
         assert (await world.client.get("/health/live")).status_code == 200
         await asyncio.to_thread(traces_of(world).close)  # returns, although nobody answers
         assert not collector.answers.is_set()
+        collector.answers.set()
 
 
 async def test_a_collector_that_is_away_is_logged_once(tmp_path):
@@ -232,8 +245,7 @@ async def test_a_collector_that_is_away_is_logged_once(tmp_path):
             for _ in range(3):
                 answer = await world.client.get("/health/live")
                 assert answer.status_code == 200
-                export = traces_of(world)._export  # noqa: SLF001 - to export at once
-                assert isinstance(export, OtlpExport)
+                export = exported_by(world)
                 export._exporter._exporter._client._timeout = 0  # noqa: SLF001 - no second attempt
                 await asyncio.to_thread(export._queue.force_flush)  # noqa: SLF001 - as above
     said = [line["event"] for line in lines if "collector" in line["event"]]

@@ -11,6 +11,7 @@ def apply(site: Site, page: Page, email: str, company: str = "Ledger Books") -> 
     site.sign_in(page, email, "/console")
     page.get_by_label("Company", exact=True).fill(company)
     page.get_by_label("Your name").fill("Dev Eloper")
+    page.get_by_label("Website").fill("www.example.com")
     page.get_by_label("What will you use the API for?").fill("To refer our customers.")
     page.get_by_role("button", name="Apply").click()
     page.wait_for_url("/console/ptn_*")

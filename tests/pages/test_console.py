@@ -17,6 +17,7 @@ def test_from_the_application_to_the_first_call(site):
     page = site.visitor()
     partner_id = apply(site, page, site.mailbox())
     expect(page.get_by_text("in review", exact=True)).to_be_visible()
+    expect(page.get_by_text("www.example.com", exact=True)).to_be_visible()
     page.get_by_role("link", name="Keys").click()
     expect(page.get_by_text("You can issue keys once")).to_be_visible()
     expect(page.get_by_role("button", name="Issue a key")).to_have_count(0)

@@ -46,6 +46,7 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
             assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
+            assert _sticking_out(page) == [], f"{shot.name}, {width} pixels"
             page.emulate_media(color_scheme="light")
             assert _violations(page, tags=LEVELS) == [], f"{shot.name}, {width} pixels, light"
             page.emulate_media(color_scheme="dark")
@@ -111,6 +112,18 @@ def _overflow(page: Page) -> int:
     return page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
+
+
+def _sticking_out(page: Page) -> list[str]:
+    """Return the texts of charts that reach out of what their cards have room for."""
+    return page.evaluate("""() => [...document.querySelectorAll('.card .chart text')]
+        .filter(text => {
+            const card = text.closest('.card')
+            const room = card.getBoundingClientRect().right
+                - parseFloat(getComputedStyle(card).paddingRight)
+            return text.getBoundingClientRect().right > room
+        })
+        .map(text => text.textContent)""")
 
 
 def _violations(page: Page, **chosen: list[str]) -> list[tuple[str, list[str]]]:

@@ -51,6 +51,11 @@ async def test_signing_in_leads_to_the_requested_page(world):
     assert await is_signed_in(visitor)
     again = await Visitor(world).post(f"/sign-in/{token}")
     assert (again.status_code, "sign_in_link_used" in again.text) == (409, True)
+    assert "Request a new link" in again.text
+    here = await visitor.get(f"/sign-in/{token}")
+    assert (here.status_code, "sign_in_link_used" in here.text) == (409, True)
+    assert f"You are signed in as <strong>{EMAIL}</strong>" in here.text
+    assert "Request a new link" not in here.text
 
 
 async def test_another_browser_needs_the_code_and_is_led_home(world):

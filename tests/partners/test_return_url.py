@@ -2,7 +2,9 @@
 
 import pytest
 
-from service.partners.wire import leads_to, return_url_fault
+from service.core.errors import Refusal
+from service.http.decoding import check
+from service.partners.wire import PartnerApproval, leads_to, return_url_fault
 
 GOOD = (
     *("", "https://example.com", "https://www.example.com/", "https://a.example.com/x/y.html"),
@@ -51,3 +53,12 @@ def test_a_website_is_the_same_with_and_without_www(website, hosts):
         *("notexample.com", "www.notexample.com", "wwwexample.com", "example.com.evil.example"),
     )
     assert {host for host in tried if leads_to(f"https://{host}/back", website)} == hosts
+
+
+@pytest.mark.parametrize(
+    "website", ["example.com\n", "\n", "example.com\nx", " example.com", "com"]
+)
+def test_a_verified_website_is_a_host_and_nothing_behind_it(website):
+    """With a line end behind it, it would be no address's, and no return URL would be taken."""
+    with pytest.raises(Refusal, match="validation"):
+        check(PartnerApproval, website=website)

@@ -12,6 +12,7 @@ from service.onboardings.commands import PURPOSE
 from service.privacy.erase import DocumentsRemain
 from service.privacy.erasures import Subject
 from service.storage.port import StorageUnavailable
+from tests.privacy.links import labelled_link
 from tests.world import STAFF
 
 EMAIL = "zoe.canary@example.com"
@@ -262,3 +263,35 @@ async def test_tables_that_a_rebuild_keeps_are_cleared_too(privacy, database_url
     for schema in schemas:
         kept = rows(database_url, f"select name, email_hash from {schema}.entities")  # noqa: S608 - ours
         assert kept == [("[erased]", None)], schema
+
+
+async def test_a_row_has_no_other_business_erased(privacy, owner):
+    """What a read model says of another's claim or link, its own events do not."""
+    live, world = privacy.service.modes["live"], privacy.documents.world
+    partner, other = await world.partner(), await world.partner()
+    entity_id, theirs = [await partner.connected_entity() for _ in range(2)]
+    claim_id = (await partner.claim(entity_id, "a")).json()["claim_id"]
+    their_claim = (await partner.claim(theirs, "b")).json()["claim_id"]
+    await live.connections.approve(await labelled_link(other), theirs, STAFF)
+    owner.execute(
+        "update live.claim_list set stream_id ="
+        " (select stream_id from live.claim_list where claim_id = %s) where claim_id = %s",
+        (their_claim, claim_id),
+    )
+    owner.execute("update live.connect_links set entity_id = %s", (entity_id,))
+    labels = "select count(*) from live.data_keys join live.connect_links on stream_id = key_id"
+    done = await privacy.erase_entity(entity_id, with_claims=True)
+    assert (done.foreign, owner.execute(labels).fetchone()) == ([claim_id], (1,))
+    assert not (await live.claims.show(their_claim)).erased
+
+
+async def test_a_row_has_no_other_claims_documents_deleted(privacy, owner):
+    """A path of another claim in the table of uploads is left, and counted."""
+    _, (ours, *_) = await claims_with_documents(privacy)
+    owner.execute(
+        "update live.uploads set claim_stream ="
+        " (select stream_id from live.claim_list where claim_id = %s)",
+        (ours,),
+    )
+    done = await privacy.erase_claim(ours)
+    assert done.objects == (1, 2)

@@ -8,6 +8,7 @@ from service.facts.catalogue import ACCOUNTS
 from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
+from service.ledger.projector import Insert
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, plain
@@ -33,7 +34,7 @@ class Brittle(ActivityProjector):
             return super().project(recorded)
         if self.error is None:
             first, *_ = super().project(recorded)
-            return [first._replace(row=(*first.row[:4], None, "secret"))]  # the actor is null
+            return [Insert(first.table, (*first.row[:4], None, "secret"))]  # the actor is null
         raise self.error
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from projections.claim_list.projector import ClaimListProjector
 from service.facts.catalogue import PARTNER_LEDGER
+from service.ledger.connection import ReachableConnection
 from service.ledger.events import ERASED
 from service.ledger.following.runner import Subscription
 from service.ledger.rebuild import build as building
@@ -34,6 +35,11 @@ order by 1, 2
 WAITING = "select count(*) from pg_locks where not granted"
 
 KEPT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_previous')"
+
+HELD = """
+select count(*) from pg_locks
+where relation = 'live.claim_list'::regclass and mode = 'AccessExclusiveLock' and granted
+"""
 
 BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
 
@@ -178,6 +184,27 @@ async def test_a_swap_gives_up_while_a_long_transaction_is_open(world, claims, o
             with pytest.raises(RebuildRefused, match="in use at each of 4 tries"):
                 await swapping
     assert owner.execute(KEPT).fetchone() == (0,)
+    assert (await verify(database_url, claim_list)).total == 0
+
+
+async def test_no_row_is_copied_while_writers_wait(world, claims, owner, database_url, monkeypatch):
+    """PostgreSQL would wait without a limit for the rows of a process that was stopped then."""
+    partner, entity_id, _ = claims
+    claim_list, held = model(world, "claim_list"), list[int]()
+    copy = ReachableConnection.copy_records_to_table
+
+    async def watched(*arguments, **more):
+        held.append(owner.execute(HELD).fetchone()[0])
+        return await copy(*arguments, **more)
+
+    monkeypatch.setattr(ReachableConnection, "copy_records_to_table", watched)
+    async with rebuild_session(database_url, "live") as shop:
+        builder = shop.builder(claim_list, "live_next", quiet)
+        built = await builder.build(may_skip=False)
+        assert (await partner.claim(entity_id, "in the swap")).status_code == 201
+        swapped, _ = await swap(builder, built, MadeBy(1, None))
+    assert swapped.position > built.position
+    assert set(held) == {0}
     assert (await verify(database_url, claim_list)).total == 0
 
 

@@ -7,11 +7,12 @@ import asyncpg
 import psycopg
 import pytest
 
+from service.ledger.database import LedgerUnavailable
 from service.ledger.rebuild import connecting, swap
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, rebuild_session
 from tests.patience import eventually
-from tests.projections.rebuilding import model, rebuild, verify
+from tests.projections.rebuilding import model, quiet, rebuild, verify
 from tests.tables import every_row
 
 LIMITS = (
@@ -62,6 +63,38 @@ async def test_what_a_rebuild_left_is_not_waited_for_either(owner, database_url,
             await clear_left_over(database_url, "live")
     await clear_left_over(database_url, "live")
     assert owner.execute("select to_regclass('live_next.left_over')").fetchone() == (None,)
+
+
+async def test_a_rebuild_that_is_cancelled_as_a_transaction_begins_drops_its_tables(
+    owner, database_url
+):
+    """The server is in that transaction then, and the drops must not end with it."""
+
+    async def cancelled():
+        async with rebuild_session(database_url, "live") as shop:
+            owner.execute(LEFT_OVER)
+            await shop._connections[1].execute("begin")  # noqa: SLF001 - nobody got the answer
+            raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled()
+    assert owner.execute("select to_regclass('live_next.left_over')").fetchone() == (None,)
+
+
+async def test_a_rebuild_whose_connections_were_closed_says_that_postgresql_is_away(
+    world, owner, database_url
+):
+    """As after a restart: no bug of ours."""
+
+    async def closed():
+        async with rebuild_session(database_url, "live") as shop:
+            for one in shop._connections:  # noqa: SLF001 - the sessions themselves
+                owner.execute("select pg_terminate_backend(%s)", [one.get_server_pid()])
+                await eventually(one.is_closed)
+            await shop.rebuild(model(world, "claim_list"), quiet, if_equal=False)
+
+    with pytest.raises(LedgerUnavailable):
+        await closed()
 
 
 async def test_a_swap_that_stands_still_lets_go_of_the_tables(

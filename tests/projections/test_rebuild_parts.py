@@ -16,6 +16,7 @@ from service.ledger.rebuild import filling, row_maker
 from service.ledger.rebuild.build import Builder
 from service.ledger.rebuild.connecting import connected
 from service.ledger.rebuild.filling_process import FillingJob, fill_in, work
+from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.sql import queries
@@ -31,6 +32,11 @@ BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('liv
 SESSIONS = """
 select count(*) from pg_stat_activity
 where application_name = 'claim-ledger rebuild' and datname = current_database()
+"""
+CUT_OFF = """
+select pg_terminate_backend(pid) from pg_stat_activity
+where application_name = 'claim-ledger rebuild' and datname = current_database()
+    and pid <> pg_backend_pid()
 """
 OF_PART = """
 select l.position from live.log as l join live.events as e using (append_id)
@@ -231,6 +237,30 @@ async def test_parts_of_a_rebuild_that_was_killed_keep_others_out_until_they_end
             job = _job(claim_list, database_url, await ledger.binding())
             with pytest.raises(RebuildRefused, match="has ended"):
                 await fill_in(late, job, None, 1, may_skip=False)
+
+
+class _CutOff:
+    """A turn at whose beginning PostgreSQL ends the sessions of all other processes."""
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    async def begin(self):
+        """End them."""
+        await self._connection.execute(CUT_OFF)
+        return BuildProgress()
+
+
+async def test_a_part_whose_connections_are_lost_says_so(claim_list, database_url):
+    """Whatever the driver makes of it: the rebuild is refused by a line, and can begin again."""
+    binding = await claim_list.ledger.binding()
+    async with connected(database_url) as sharing:
+        await sharing.execute(SQL.lock_shared.on("live"), "live")
+        with Spares(1) as spares, spares.borrowed() as part:
+            job = _job(claim_list, database_url, binding)
+            job = job._replace(recipe=job.recipe._replace(part=0))
+            with pytest.raises(RebuildRefused, match="could not read or write its part"):
+                await fill_in(part, job, _CutOff(sharing), 20, may_skip=False)
 
 
 def _job(claim_list, url, binding: Binding):

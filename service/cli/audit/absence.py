@@ -11,6 +11,7 @@ from service.cli.audit.countersigned import countersigned_checkpoint
 from service.cli.audit.evidence_file import finding, signed_checkpoint, written
 from service.cli.audit.faults import archive_needed, key_needed
 from service.cli.audit.given_checkpoint import checkpoint_at
+from service.cli.options import WholeNumber
 from service.cli.target import Target
 from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings
@@ -96,7 +97,7 @@ def absence_options(command: Callable[..., Awaitable[Fields]]) -> Callable[..., 
 _OPTIONS: Final = (
     click.option(
         "--sandbox-epoch",
-        type=click.IntRange(min=0),
+        type=WholeNumber(min=0),
         default=0,
         help="How often the sandbox had begun anew.",
     ),

@@ -24,9 +24,11 @@ _BEGINS_BYTES: Final = 64
 
 
 def _refuse_nameless(_context: click.Context, _param: click.Parameter, path: Path) -> Path:
-    """Fail on an empty path, which would mean the current directory."""
+    """Fail on an empty path, which would mean the current directory, and on that of stdout."""
     if path == Path():
         raise click.BadParameter("expected the name of a file")
+    if path == Path("-"):
+        raise click.BadParameter("evidence goes to a file, which - does not name, never to stdout")
     return path
 
 

@@ -13,6 +13,7 @@ from service.cli.audit.evidence_file import (
     written,
 )
 from service.cli.audit.verify import note_in
+from service.cli.options import WholeNumber
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.verdict import Fields
@@ -36,7 +37,7 @@ from service.facts.caller import LEDGERS
     "--from",
     "first",
     metavar="POSITION",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     default=1,
     help="Leave out the events before this position.",
 )

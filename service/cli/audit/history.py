@@ -8,7 +8,7 @@ import click
 
 from projections.activity.reader import TimelineEntry
 from service.cli.audit.evidence_file import finding, force_option, signed_checkpoint, written
-from service.cli.options import ledger_option
+from service.cli.options import WholeNumber, ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings, listed
@@ -28,7 +28,7 @@ LIMIT_MAX: Final = 100_000
 
 _limit = click.option(
     "--limit",
-    type=click.IntRange(1, LIMIT_MAX),
+    type=WholeNumber(1, LIMIT_MAX),
     default=LIMIT,
     show_default=True,
     help="At most this many events, the newest.",
@@ -115,7 +115,9 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
             raise _nothing(asked)
         proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
         file.write(encode(proof))
-    return {"file": str(prove)} | await _timeline(target, asked)
+    answer = await _timeline(target, asked)
+    answer["file"] = str(prove)  # in the answer itself, which may be Findings
+    return answer
 
 
 def _nothing(asked: _Asked) -> Refusal:

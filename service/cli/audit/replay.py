@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from service.cli.faults import one_line
+from service.cli.options import WholeNumber
 from service.cli.output import Spool
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
@@ -62,7 +63,7 @@ def instant(text: str) -> datetime:
     metavar="TIMESTAMP",
     help="As of the last event that says it happened by this time, such as `2026-03-01T10:15:30Z`.",
 )
-@click.option("--position", type=click.IntRange(0), help="As of a position of the log.")
+@click.option("--position", type=WholeNumber(0), help="As of a position of the log.")
 @click.option("--claim", "claim_id", help="Only this claim and what belongs to it.")
 @click.option("--entity", "entity_id", help="Only this entity and what belongs to it.")
 @click.option("--partner", "partner_id", help="Only what concerns this partner.")

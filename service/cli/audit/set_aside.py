@@ -3,7 +3,7 @@
 import click
 
 from service.cli.faults import one_line
-from service.cli.options import ledger_option
+from service.cli.options import WholeNumber, ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm
 from service.cli.verdict import Fields
@@ -29,7 +29,7 @@ async def set_aside(target: Target, ledger: str | None) -> Fields:
 
 
 @team_command
-@click.argument("set_aside_id", type=click.IntRange(1, 2**63 - 1))
+@click.argument("set_aside_id", type=WholeNumber(1, 2**63 - 1))
 @click.option("--ledger", type=click.Choice(LEDGERS), required=True, help="Whose it is.")
 @click.option("--reason", required=True, help="Why, in the team's own words; recorded.")
 @click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")

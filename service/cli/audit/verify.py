@@ -203,7 +203,9 @@ async def verify(
     if metrics is not None:
         write_metrics(metrics, verdicts, service.clock())
     # Whether a checkpoint counts takes the keys of events, which an auditor need not have.
-    return answer_of(verdicts, await _last_signed(service, verdicts) if has_ring else "")
+    # Where a ledger does not hold, nothing may keep its verdict away.
+    is_asked = has_ring and all(verdict.ok for verdict in verdicts)
+    return answer_of(verdicts, await _last_signed(service, verdicts) if is_asked else "")
 
 
 async def _last_signed(service: Service, verdicts: Sequence[Verdict]) -> str:

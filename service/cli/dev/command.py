@@ -12,6 +12,7 @@ from service.cli.dev.postgres.faults import describe
 from service.cli.dev.run import run
 from service.cli.dev.storage import OF_PRODUCTION
 from service.cli.dev.welcome import announce, say_goodbye
+from service.cli.options import WholeNumber
 
 
 @click.command()
@@ -19,7 +20,7 @@ from service.cli.dev.welcome import announce, say_goodbye
     "--port",
     default=8000,
     show_default=True,
-    type=click.IntRange(0, 65535),
+    type=WholeNumber(0, 65535),
     help="Port on 127.0.0.1; 0 chooses a free one.",
 )
 @click.option(

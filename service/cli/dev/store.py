@@ -12,13 +12,14 @@ import click
 
 from service.cli.dev.gcs.serving import local_store
 from service.cli.dev.storage import LIVE_BUCKET, TEST_BUCKET
+from service.cli.options import WholeNumber
 from service.core import logs
 from service.core.clock import system_clock
 
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path))
-@click.option("--port", type=click.IntRange(1, 65_535), required=True)
+@click.option("--port", type=WholeNumber(1, 65_535), required=True)
 @click.option("--bucket", "buckets", multiple=True, default=(LIVE_BUCKET, TEST_BUCKET))
 def serve(directory: Path, port: int, buckets: tuple[str, ...]) -> None:
     """Serve the documents that are kept in DIRECTORY, until SIGINT or SIGTERM."""

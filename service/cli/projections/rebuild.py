@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import click
 
 from service.cli.faults import one_line
-from service.cli.options import ledger_option
+from service.cli.options import WholeNumber, ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
@@ -41,7 +41,7 @@ class Completed(NamedTuple):
 
 _processes_option = click.option(
     "--processes",
-    type=click.IntRange(1, PROCESSES_MAX),
+    type=WholeNumber(1, PROCESSES_MAX),
     help=f"How many processes make rows at once. Default: {PROCESSES}, where there are as many "
     "processors. Each takes two connections of the owner.",
 )

@@ -4,7 +4,7 @@ import click
 
 from service.app.bootstrap import Service
 from service.cli.faults import one_line
-from service.cli.options import ledger_option
+from service.cli.options import WholeNumber, ledger_option
 from service.cli.projections.status import parked_rows
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings, Fine, counted
@@ -17,9 +17,7 @@ from service.ledger.ledger import Ledger
 @team_command
 @click.argument("name")
 @ledger_option
-@click.option(
-    "--position", type=click.IntRange(1), help="Only the stream of the event parked there."
-)
+@click.option("--position", type=WholeNumber(1), help="Only the stream of the event parked there.")
 async def retry(target: Target, name: str, ledger: str | None, position: int | None) -> Fields:
     """Retry the parked streams of a read model or subscriber; exits with 1 if any remains."""
     chosen = _chosen(target.service, name, ledger)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import lineages, new_origin
-from service.evidence.checkpoints.log_tree import extended, read_part
+from service.evidence.checkpoints.log_tree import LedgerForked, extended, read_part
 from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
-from service.evidence.note import NoteKey
+from service.evidence.note import NoteInvalid, NoteKey
 from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import AppendConflict
@@ -178,11 +178,14 @@ async def _published(checkpoints: Checkpoints) -> _Past | None:
 async def _stored(checkpoints: Checkpoints) -> _Past | None:
     """Return the present lineage's checkpoints as the database has them."""
     known = await lineages(checkpoints.ledger)
-    origin = known[-1].origin if known else None
-    stored = {one.size: note for one, note in await checkpoints.all() if one.origin == origin}
+    origin = known[-1].origin if known else ""
+    stored = {one.size: note for one, note in await checkpoints.all(origin)}
 
     async def opened(size: int) -> tuple[Checkpoint, str]:
-        return Checkpoint.open(stored[size], checkpoints.keys), stored[size]
+        try:
+            return Checkpoint.open(stored[size], checkpoints.keys), stored[size]
+        except NoteInvalid as error:
+            raise LedgerForked(f"the stored checkpoint of {size} events: {error}") from error
 
     return _Past(sorted(stored), opened) if stored else None
 

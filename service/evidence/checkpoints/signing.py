@@ -122,7 +122,8 @@ class Checkpoints:
         """Return the newest checkpoint of the present lineage and its note, as they are stored.
 
         Nothing else is verified here: `Checkpoint.open` does that. Where somebody wrote a lineage
-        without the key, it is that of the last lineage that has one. Raises NoteInvalid.
+        without the key, it is that of the last lineage that has one. Raises LedgerForked for what
+        is no checkpoint.
         """
         known = await lineages(self.ledger)
         try:
@@ -135,9 +136,9 @@ class Checkpoints:
                 return found
         return None
 
-    async def all(self) -> list[tuple[Checkpoint, str]]:
-        """Return the stored checkpoints of every lineage, by size, unverified as in `latest`."""
-        return await self._stored.all()
+    async def all(self, origin: str | None = None) -> list[tuple[Checkpoint, str]]:
+        """Return the stored checkpoints, or those of an origin, by size, as `latest` does."""
+        return await self._stored.all(origin)
 
     async def state(self) -> CheckpointState:
         """Return the checkpoints' health, whichever process makes them."""
@@ -155,7 +156,8 @@ class Checkpoints:
         # Asked first: it is there unless a crash, or another archive, lies between.
         if newest is None or await self.published.has(*newest):
             return
-        if await self.published.is_empty():
+        # Of the stored one's origin first: which others there are, only our keys tell.
+        if not await self.published.sizes(newest[0]) and await self.published.is_empty():
             raise ArchiveEmpty(
                 f"the archive holds no checkpoint of {self.ledger.name}, and the database has "
                 "some: it is the wrong place, or what was published is lost"
@@ -287,7 +289,7 @@ class Checkpoints:
         Raises LedgerForked where another database has published something else meanwhile.
         """
         there, start = await self.published.sizes(origin), 0
-        stored = {one[0].size: one for one in await self.all() if one[0].origin == origin}
+        stored = {one[0].size: one for one in await self.all(origin)}
         for size in sorted({*there, *stored}):
             if size not in there:
                 parts = leaves_of_log(self._database, start, size)

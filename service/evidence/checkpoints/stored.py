@@ -5,11 +5,12 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.lineage import read_lineages
+from service.evidence.checkpoints.lineage import begun_lineages, read_lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
 from service.evidence.note import NoteInvalid, NoteKey, SignerUnknown
 from service.facts.lineages import lineage_stream
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.database import Row
+from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
@@ -39,15 +40,18 @@ class StoredCheckpoints:
         self._ledger = ledger
         self._keys = keys
 
-    async def all(self) -> list[tuple[Checkpoint, str]]:
-        """Return every checkpoint and its note, by size; nothing is verified."""
-        rows = await self._ledger.database.background.fetch(_SQL.notes)
-        return [(Checkpoint.of_note(row["note"]), row["note"]) for row in rows]
+    async def all(self, origin: str | None = None) -> list[tuple[Checkpoint, str]]:
+        """Return every checkpoint, or those of an origin, with their notes, by size.
+
+        No signature is verified. Raises LedgerForked for what is no checkpoint.
+        """
+        rows = await self._ledger.database.background.fetch(_SQL.notes, origin)
+        return [(_parsed(row), row["note"]) for row in rows]
 
     async def newest(self, origin: str) -> tuple[Checkpoint, str] | None:
-        """Return the largest checkpoint of an origin and its note; nothing is verified."""
+        """Return the largest checkpoint of an origin and its note, as `all` does."""
         row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
-        return None if row is None else (Checkpoint.of_note(row["note"]), row["note"])
+        return None if row is None else (_parsed(row), row["note"])
 
     async def newest_of_all(self) -> tuple[str, int] | None:
         """Return origin and size of the checkpoint that was made last; nothing is verified."""
@@ -57,16 +61,13 @@ class StoredCheckpoints:
     async def present(self) -> tuple[int, datetime] | None:
         """Return size and date of the newest lineage's largest checkpoint; nothing is verified.
 
-        By size: dates are those of clocks, which may have been wrong.
+        By size: dates are those of clocks, which may have been wrong. An altered event of a lineage
+        is passed over: whoever asks how the logs are has to get an answer.
         """
-        database, binding = self._ledger.database, await self._ledger.binding()
-        async with database.reads.transaction() as connection:
-            transaction = Transaction(self._ledger, connection, binding)
-            known = await read_lineages(transaction, self._ledger)
-            for one in reversed(known):
-                row = await connection.fetchrow(_SQL.last.on(database.schema), one.origin)
-                if row is not None:
-                    return row["size"], row["made_at"]
+        for one in reversed(await begun_lineages(self._ledger)):
+            row = await self._ledger.database.reads.fetchrow(_SQL.last, one.origin)
+            if row is not None:
+                return row["size"], row["made_at"]
         return None
 
     async def last(self, origin: str) -> StoredCheckpoint | None:
@@ -87,6 +88,9 @@ class StoredCheckpoints:
         except NoteInvalid as error:
             message = f"the last checkpoint in the database was altered: {error}"
             raise LedgerForked(message) from error
+        # Nothing could ever be stored after it: signing would begin again and again.
+        if (checkpoint.origin, checkpoint.size) != (origin, row["size"]):
+            raise LedgerForked("the last checkpoint in the database holds the note of another one")
         return StoredCheckpoint(
             checkpoint, row["note"], await self._tree(checkpoint, row["tree"]), row["made_at"]
         )
@@ -133,3 +137,11 @@ class StoredCheckpoints:
         if tree.root() != checkpoint.root:
             raise LedgerForked(f"the first {checkpoint.size} events are not those that were signed")
         return tree
+
+
+def _parsed(row: Row) -> Checkpoint:
+    try:
+        return Checkpoint.of_note(row["note"])
+    except NoteInvalid as error:
+        message = f"the stored checkpoint of {row['size']} events was altered: {error}"
+        raise LedgerForked(message) from error

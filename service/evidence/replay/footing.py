@@ -57,16 +57,20 @@ class BindingCheckpoints:
         self._places: list[tuple[int, str]] = []
 
     async def read(self) -> None:
-        """Find out which there are; without keys there are none."""
+        """Find out which there are; without keys there are none.
+
+        Raises LogFault for one that we signed and that is of no lineage of the log: whoever alters
+        the event that begins a lineage does not have an answer rest on nothing.
+        """
         if not self._keys:
             return
         lineages = await lineages_of(self._connection, self._ledger, self._keys)
         rows = await self._connection.fetch(_SQL.signed_sizes.on(self._ledger))
-        self._places = [
-            (row["size"], row["origin"])
-            for row in rows
-            if row["size"] and binds(lineages, row["origin"], row["size"])
-        ]
+        places = [(row["size"], row["origin"]) for row in rows if row["size"]]
+        self._places = [(size, origin) for size, origin in places if binds(lineages, origin, size)]
+        for size, origin in places:
+            if lineages.reach(origin) is None and await self._is_signed(size, origin):
+                raise LogFault(size, "its stored checkpoint is of a lineage that the log has lost")
 
     async def cover(self, position: int) -> tuple[Checkpoint, CompactRange | None] | None:
         """Return the smallest checkpoint that counts a position, with its tree."""
@@ -91,6 +95,13 @@ class BindingCheckpoints:
         query = _SQL.signed.on(self._ledger)
         row = await self._connection.fetchrow(query, checkpoint.size, checkpoint.origin)
         return None if row is None else row["note"]
+
+    async def _is_signed(self, size: int, origin: str) -> bool:
+        row = await self._connection.fetchrow(_SQL.signed.on(self._ledger), size, origin)
+        try:
+            return row is not None and bool(Checkpoint.open(row["note"], self._keys))
+        except NoteInvalid:
+            return False
 
     async def _opened(
         self, place: tuple[int, str] | None

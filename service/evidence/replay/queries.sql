@@ -133,7 +133,7 @@ order by o.started_at, o.onboarding_id
 with measured as (
     select l.position, e.state, sum(octet_length(e.state)) over w as bytes_before
     from ledger.log as l
-    join ledger.events as e using (append_id)
+    left join ledger.events as e using (append_id)
     where l.position > $1 and l.position <= $2
     window w as (order by l.position desc rows between unbounded preceding and 1 preceding)
 )
@@ -176,24 +176,35 @@ select
     set_config('max_parallel_workers_per_gather', '0', true)
 
 -- name: position
--- The last position, up to a size, whose event says that it happened by this time. Read from the
--- end: clocks of several machines need not agree with the order of the log.
+-- The last position, up to a size, whose event says that it happened by this time, or is gone. Read from
+-- the end: clocks of several machines need not agree with the order of the log.
 select l.position
 from ledger.log as l
-join ledger.events as e using (append_id)
+left join ledger.events as e using (append_id)
 where
     l.position <= $2
-    and (convert_from(e.state, 'UTF8')::json #>> '{meta,at}')::timestamptz <= $1
+    and (
+        e.append_id is null
+        or (convert_from(e.state, 'UTF8')::json #>> '{meta,at}')::timestamptz <= $1
+    )
 order by l.position desc
 limit 1
 
 -- name: size
--- How many events have a position.
-select size from ledger.head where id = 1
+-- How many events have a position, as the head says, and where the log ends.
+select h.size, coalesce((select max(position) from ledger.log), 0) as last
+from ledger.head as h
+where h.id = 1
 
 -- name: table
 -- A table of a read model's shape and without its rows, for this transaction only.
-create temporary table the_table (like ledger.the_table including all) on commit drop
+create temporary table the_table (like ledger.the_table including all excluding indexes) on commit drop
+
+-- name: table_key
+-- A table's primary key, as a statement that adds it says it.
+select pg_get_constraintdef(oid) as key
+from pg_constraint
+where conrelid = to_regclass($1) and contype = 'p'
 
 -- name: signed
 -- A checkpoint of a size and an origin.

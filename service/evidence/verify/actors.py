@@ -8,14 +8,14 @@ wrong disturbs nothing.
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 import msgspec
 
 from service.evidence.verdict import Fault
 from service.evidence.verify.known_actors import NEVER, KnownActors, Span
-from service.evidence.verify.rows import LogRow, Streams
+from service.evidence.verify.rows import LogRow
 from service.facts.entities import entity_stream
 
 BEFORE_MAX: Final = 31
@@ -54,10 +54,18 @@ UNREADABLE: Final = (msgspec.MsgspecError, ValueError)
 """What that raises of an event that does not say it."""
 
 
+class Begun(Protocol):
+    """The streams that a log has begun so far."""
+
+    def has_begun(self, stream: UUID) -> bool:
+        """Return whether an event of a stream was taken."""
+        ...
+
+
 class Actors:
     """Takes the sound rows of a log in their order; memory is bounded by the actors there are."""
 
-    def __init__(self, ledger: str, known: KnownActors, streams: Streams) -> None:
+    def __init__(self, ledger: str, known: KnownActors, streams: Begun) -> None:
         """`streams` are those that the log has begun so far."""
         self._ledger = ledger
         self._known = known

@@ -12,6 +12,7 @@ not signed yet can be rewritten unnoticed: hence checkpoints are frequent.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final
 
@@ -124,29 +125,31 @@ async def verify(
     actors = None
     if accounts is not None:  # only now, when the snapshot was taken
         actors = await known_actors(accounts, DEADLINE_SECONDS)
-    judges, walk = Judges(schema, event_keys, actors), Walk(expectations.by_size)
-    await connection.fetchrow(_SQL.plan.on(schema), "off")
-    found = None
-    if confirm is None or not await _holds(confirm, connection, judges, walk, advance):
-        walk = _new_walk(judges, expectations)
-        found = await _walked(connection, schema, walk, advance)
-    await connection.fetchrow(_SQL.plan.on(schema), "on")
-    if found is not None:
-        fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
-    else:
-        has_lineage = bool(lineages.begun)
-        fault = await tail_fault(connection, schema, walk.rows, has_lineage=has_lineage)
-        fault = fault or walk.unplaced or (walk.actors and walk.actors.fault())
-    return Verdict.of(
-        schema,
-        walk.rows.size,
-        walk.rows.tree.root(),
-        checkpoints=len(walk.held),
-        published=expectations.published,
-        lineages=len(lineages.begun),
-        set_aside=[size for _, size in expectations.set_aside],
-        fault=fault,
-    )
+    judges = Judges(schema, event_keys, actors)
+    with ExitStack() as ending:
+        walk = ending.enter_context(closing(Walk(expectations.by_size)))
+        await connection.fetchrow(_SQL.plan.on(schema), "off")
+        found = None
+        if confirm is None or not await _holds(confirm, connection, judges, walk, advance):
+            walk = ending.enter_context(closing(_new_walk(judges, expectations)))
+            found = await _walked(connection, schema, walk, advance)
+        await connection.fetchrow(_SQL.plan.on(schema), "on")
+        if found is not None:
+            fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
+        else:
+            has_lineage = bool(lineages.begun)
+            fault = await tail_fault(connection, schema, walk.rows, has_lineage=has_lineage)
+            fault = fault or walk.unplaced or (walk.actors and walk.actors.fault())
+        return Verdict.of(
+            schema,
+            walk.rows.size,
+            walk.rows.tree.root(),
+            checkpoints=len(walk.held),
+            published=expectations.published,
+            lineages=len(lineages.begun),
+            set_aside=[size for _, size in expectations.set_aside],
+            fault=fault,
+        )
 
 
 def _new_walk(judges: Judges, expectations: Expectations) -> Walk:

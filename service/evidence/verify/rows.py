@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.evidence.verdict import Fault
+from service.evidence.verify.streams import Streams
 from service.ledger.binding import BOUND_TOPIC, boundary_stream
 from service.ledger.database import Connection
 from service.ledger.decoding import PAGE_BYTES_MAX
@@ -19,8 +20,6 @@ FIRST: Final = -(1 << 63)
 
 _ROWS_MAX: Final = 500
 """Rows fetched at a time: more take memory, without a measurable gain."""
-_APPEND_ID_BITS: Final = 64
-_APPEND_ID_MASK: Final = (1 << _APPEND_ID_BITS) - 1
 
 
 class LogRow(NamedTuple):
@@ -73,36 +72,6 @@ def _pages(sizes: Iterable[int]) -> Iterator[int]:
             count = held = 0
     if count:
         yield count
-
-
-class Streams:
-    """The last version of each stream: about 130 bytes a stream, measured at half a million."""
-
-    def __init__(self) -> None:
-        self._last: dict[int, int] = {}
-
-    def has_begun(self, stream: UUID) -> bool:
-        """Return whether an event of a stream was taken."""
-        return stream.int in self._last
-
-    def put(self, stream: UUID, version: int, append_id: int) -> None:
-        """Take it as known that this is the last event of a stream so far."""
-        # One number for both: a pair would take twice the memory.
-        self._last[stream.int] = version << _APPEND_ID_BITS | append_id
-
-    def take(self, stream: UUID, version: int, append_id: int) -> str | None:
-        """Take the next event; return what is wrong with its place in its stream."""
-        key = stream.int
-        if append_id < 1:
-            return f"its append_id is {append_id}"
-        last = self._last.get(key, 0)
-        due = (last >> _APPEND_ID_BITS) + 1
-        if version != due:
-            return f"it is version {version} of its stream, where version {due} is due"
-        if last and append_id <= last & _APPEND_ID_MASK:
-            return "it was appended before the event that it follows in its stream"
-        self.put(stream, version, append_id)
-        return None
 
 
 class Macs:

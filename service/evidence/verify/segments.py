@@ -7,12 +7,11 @@ long the log is.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from struct import Struct
 from tempfile import SpooledTemporaryFile
 from typing import Final, NamedTuple
 from uuid import UUID
-
-from service.evidence.verify.rows import Streams
 
 STREAMS_MAX: Final = 250_000
 """Streams that a part keeps: some 200 bytes each."""
@@ -44,7 +43,7 @@ class Whole(NamedTuple):
     append_id: int
 
 
-class PartStreams(Streams):
+class PartStreams:
     """The streams of a part, by their ids.
 
     `last` has the last event of each one, version and append_id in one number: a pair would take
@@ -53,7 +52,6 @@ class PartStreams(Streams):
 
     def __init__(self, send: Callable[[Segments], object]) -> None:
         """`send` takes what is put away."""
-        super().__init__()
         self._send = send
         self.last: dict[bytes, int] = {}
         self.continued: dict[bytes, int] = {}
@@ -84,18 +82,33 @@ class PartStreams(Streams):
 
 
 class JoinedStreams:
-    """The segments of all parts."""
+    """The segments of all parts.
+
+    Where there is no place for them on disk, nothing is known of any stream: the log is then walked
+    through, which takes none.
+    """
 
     def __init__(self, parts: int) -> None:
         """Begin without any; `close` it afterwards."""
         self._file = SpooledTemporaryFile[bytes](max_size=SPOOLED_BYTES_MAX)
         self._places: list[list[tuple[Segments, int, int]]] = [[] for _ in range(parts)]
-        self.close = self._file.close
+        self._has_place = True
+
+    def close(self) -> None:
+        """Let go of the file; what it did not take is tried once more by that, in vain."""
+        with suppress(OSError):
+            self._file.close()
 
     def put(self, part: int, segments: Segments) -> None:
-        """Take segments of a part, in their order; raises OSError if there is no place for them."""
-        at = self._file.seek(0, 2)
-        self._file.write(segments.joined)
+        """Take segments of a part, in their order."""
+        if not self._has_place:  # and the file cannot be used any more
+            return
+        try:
+            at = self._file.seek(0, 2)
+            self._file.write(segments.joined)
+        except OSError:
+            self._has_place = False
+            return
         place = (segments._replace(joined=b""), at, len(segments.joined))
         self._places[part].append(place)
 
@@ -107,8 +120,14 @@ class JoinedStreams:
         """Return those of the `wanted` streams that there are; None where one does not go on.
 
         Each has to begin once, with its first version, and to go on with the next one, which was
-        appended later.
+        appended later. None, too, where there was no place for what was put.
         """
+        try:
+            return self._whole(wanted) if self._has_place else None
+        except OSError:  # some of it is written only when it is read
+            return None
+
+    def _whole(self, wanted: Collection[bytes]) -> dict[bytes, Whole] | None:
         found: dict[bytes, Whole] = {}
         for first_byte in _FIRST_BYTES:
             last: dict[bytes, bytes] = {}

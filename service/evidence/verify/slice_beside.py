@@ -17,7 +17,8 @@ from service.evidence.tree.tile import TreeNode
 from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
 from service.evidence.verify.kept_nodes import node_fault
 from service.evidence.verify.people import People
-from service.evidence.verify.rows import LogRow, Streams
+from service.evidence.verify.rows import LogRow
+from service.evidence.verify.streams import Streams
 from service.ledger.event_macs import EventKeys
 from service.ledger.ledger import Transaction
 from service.ledger.sql import queries

@@ -39,6 +39,10 @@ class Walk:
         self.expected = expected
         self._ahead = list(reversed(expected))
 
+    def close(self) -> None:
+        """Forget the streams, of which some may be on disk."""
+        self.rows.streams.close()
+
     def take(self, rows: Iterable[LogRow]) -> Found | None:
         """Take the next rows; return the first fault."""
         for row in rows:

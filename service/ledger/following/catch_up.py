@@ -12,7 +12,7 @@ from uuid import UUID
 import structlog
 
 from service.core.clock import Clock
-from service.ledger.database import is_infrastructure_error, transaction_on
+from service.ledger.database import LedgerUnavailable, is_infrastructure_error, transaction_on
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, described
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
@@ -144,7 +144,9 @@ class ParkingSubscriber:
 
     async def _fault(self, transaction: Transaction, events: Sequence[StoredEvent]) -> str | None:
         """Handle events, all or none; return what is wrong with them, None where nothing is."""
-        if not all(transaction.is_ours(event) for event in events):
+        if not transaction.are_ours(events):
+            if await transaction.has_other_keys():  # a process that stood still, or could not read
+                raise LedgerUnavailable("the event keys have changed")
             return NOT_OURS  # somebody put it into the log
         try:
             async with transaction_on(transaction.connection):  # a savepoint

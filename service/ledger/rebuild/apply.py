@@ -1,4 +1,9 @@
-"""Applying projected writes to tables beside the live ones, inserts by COPY."""
+"""Applying projected writes to tables beside the live ones, inserts by COPY.
+
+Where others wait for a lock meanwhile, inserts are statements: PostgreSQL limits neither the time
+of a COPY that waits for its client's rows nor that of its transaction, so a process that was
+stopped then would keep the lock until it goes on.
+"""
 
 from collections.abc import Iterable
 from uuid import UUID
@@ -39,24 +44,29 @@ class Batch:
             self._named.setdefault(table, set()).update(named)
         return True
 
-    async def apply(self, connection: Connection, schema: str) -> int:
+    async def apply(self, connection: Connection, schema: str, *, by_copy: bool) -> int:
         """Apply the writes to the tables of a schema; return how many rows were inserted."""
         for table, rows in self._inserts.items():
-            await connection.copy_records_to_table(
-                table.name, schema_name=schema, columns=table.columns, records=rows
-            )
+            if by_copy:
+                await connection.copy_records_to_table(
+                    table.name, schema_name=schema, columns=table.columns, records=rows
+                )
+            else:
+                await connection.execute(table.insert.on(schema), *arrays(rows))
         for updates in self._updates.values():
             for statement, rows in runs(updates):
                 await connection.execute(statement.on(schema), *arrays(rows))
         return sum(map(len, self._inserts.values()))
 
 
-async def apply(connection: Connection, schema: str, writes: Iterable[Write]) -> int:
+async def apply(
+    connection: Connection, schema: str, writes: Iterable[Write], *, by_copy: bool = True
+) -> int:
     """Apply writes to the tables of a schema as if in their order; return the rows inserted."""
     batch, inserted = Batch(), 0
     for write in writes:
         if not batch.take(write):
-            inserted += await batch.apply(connection, schema)
+            inserted += await batch.apply(connection, schema, by_copy=by_copy)
             batch = Batch()
             batch.take(write)
-    return inserted + await batch.apply(connection, schema)
+    return inserted + await batch.apply(connection, schema, by_copy=by_copy)

@@ -142,14 +142,17 @@ class Builder:
             await transaction.rollback()
 
     async def apply_up_to(self, progress: BuildProgress, target: int) -> BuildProgress:
-        """Apply the log in the caller's transaction, as that transaction sees it."""
-        return await self._maker().apply_up_to(progress, target)
+        """Apply the log in the caller's transaction, as that transaction sees it.
+
+        It may hold locks that others wait for.
+        """
+        return await self._maker(by_copy=False).apply_up_to(progress, target)
 
     async def _apply_unnumbered(self, progress: BuildProgress) -> BuildProgress:
         query, last = _SQL.unnumbered.on(self.model.ledger.name), 0
         binding, maker = await self.model.ledger.binding(), self._maker()
         while rows := await self.writer.fetch(query, last, self.model.topics, PAGE_BYTES_MAX):
-            ours = [row for row in rows if binding.is_ours(*row[1:7])]  # others get no number
+            ours = binding.ours(rows)  # others get no number
             progress, last = await maker.apply(progress, ours), rows[-1]["append_id"]
         return progress
 
@@ -164,7 +167,7 @@ class Builder:
 
         return await self._maker().load(progress, target, advance, self._mark)
 
-    def _maker(self, parts: int = 1) -> RowMaker:
+    def _maker(self, parts: int = 1, *, by_copy: bool = True) -> RowMaker:
         """Return what makes rows: of the whole log, or of the first of so many parts of it."""
         model = self.model
         recipe = Recipe(
@@ -177,7 +180,8 @@ class Builder:
             PAGE_POSITIONS,
             parts=parts,
         )
-        return RowMaker(recipe, self.reader, self.writer, model.ledger.binding, self._keys_of)
+        where = (self.reader, self.writer)
+        return RowMaker(recipe, *where, model.ledger.binding, self._keys_of, by_copy)
 
     async def _keys_of(self, key_ids: set[UUID]) -> dict[UUID, DataKey]:
         binding = await self.model.ledger.binding()

@@ -1,6 +1,7 @@
 """Comparing the rows of two copies of a read model's tables."""
 
 import json
+from secrets import token_bytes
 from typing import Any, NamedTuple
 
 from service.ledger.database import Connection, always
@@ -12,11 +13,10 @@ DIFFERENCES_LISTED_MAX = 20
 
 _SQL = queries("service.ledger.rebuild")
 
-# Two sums of 64-bit hashes with different seeds: equal rows have equal sums in any order, and
-# reading a table once in its own order is several times faster than looking each row up.
-_DIGEST = """
-select count(*), sum(hash_record_extended(t, 0)), sum(hash_record_extended(t, 4711)) from {} as t
-"""
+# A sum of 64-bit hashes: equal rows have equal sums in any order, and reading a table once in its
+# own order is several times faster than looking each row up. The seed is drawn for each comparison:
+# rows whose sums agree cannot be found beforehand by trying.
+_DIGEST = "select count(*), sum(hash_record_extended(t, $1)) from {} as t"
 _DIFFERING = """
 select to_json(l) as live, to_json(n) as replayed, count(*) over () as total
 from {live} as l full join {new} as n using ({key})
@@ -49,9 +49,10 @@ class Compared(NamedTuple):
 async def compare(connection: Connection, model: ReadModel, live: str, new: str) -> Compared:
     """Compare a read model's tables in two schemas, as one snapshot of the caller's sees them."""
     rows, total, differences = 0, 0, list[Difference]()
+    seed = int.from_bytes(token_bytes(8), signed=True)
     for table in model.tables:
-        ours = always(await connection.fetchrow(_DIGEST.format(f"{live}.{table}")))
-        theirs = always(await connection.fetchrow(_DIGEST.format(f"{new}.{table}")))
+        ours = always(await connection.fetchrow(_DIGEST.format(f"{live}.{table}"), seed))
+        theirs = always(await connection.fetchrow(_DIGEST.format(f"{new}.{table}"), seed))
         rows += theirs["count"]
         if ours != theirs:
             count, listed = await _differing(connection, live, new, table)

@@ -12,6 +12,8 @@ from service.ledger.limits import BACKGROUND_SECONDS, Limits
 from service.ledger.sql import queries
 
 CONNECT_SECONDS_MAX: Final = 10
+CLOSED: Final = (asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What the driver raises on a connection that has been lost before."""
 
 # Pages of the log are joined by index however large the planner believes them to be: its guess for
 # a range of parameters is a fixed share of the table. No parallel workers: how many processors a

@@ -12,7 +12,7 @@ from service.ledger.binding import Binding
 from service.ledger.database import LedgerError
 from service.ledger.encryption import DataKey
 from service.ledger.events import Unreadable
-from service.ledger.rebuild.connecting import connected
+from service.ledger.rebuild.connecting import CLOSED, connected
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.row_maker import Recipe, RowMaker, Turns
@@ -98,7 +98,7 @@ async def _fault(pipe: Pipe, job: FillingJob) -> Exception | None:
         await _fill(pipe, job)
     except (RebuildRefused, Unreadable) as error:
         return error
-    except (LedgerError, asyncpg.PostgresError, asyncpg.InterfaceError, OSError) as error:
+    except (LedgerError, asyncpg.PostgresError, *CLOSED, OSError) as error:
         fault = f"a process of it could not read or write its part: {type(error).__name__}"
         return RebuildRefused(f"{fault}. Nothing was swapped; begin again")
     return None

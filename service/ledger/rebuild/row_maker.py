@@ -75,6 +75,7 @@ class RowMaker:
     """Makes rows by a recipe. `reader` reads ahead while `writer` writes.
 
     `binding` is what events are told by, and `keys_of` what opens their encrypted fields.
+    `by_copy`: rows are written by COPY, which nobody may wait for.
     """
 
     recipe: Recipe
@@ -82,6 +83,7 @@ class RowMaker:
     writer: Connection
     binding: Callable[[], Awaitable[Binding]]
     keys_of: Keys
+    by_copy: bool = True
 
     async def load(
         self, progress: BuildProgress, target: int, advance: Advance, mark: Mark | None = None
@@ -159,8 +161,9 @@ class RowMaker:
             personal=self.recipe.projector.reads_personal,
             unread=unread,
         )
-        others = {row["append_id"] for row in kept if not binding.is_ours(*row[1:7])}
-        if others:
+        ours = binding.ours(kept)
+        if len(ours) < len(kept):
+            others = {row["append_id"] for row in kept} - {row["append_id"] for row in ours}
             recorded = _without(others, recorded, unread)
         return sorted([*recorded, *unread], key=_APPEND_ID) if unread else recorded
 
@@ -169,7 +172,7 @@ class RowMaker:
     ) -> BuildProgress:
         writes, progress = progress.project(self.recipe.projector, events)
         try:
-            await apply(self.writer, self.recipe.schema, writes)
+            await apply(self.writer, self.recipe.schema, writes, by_copy=self.by_copy)
         except (asyncpg.IntegrityConstraintViolationError, asyncpg.DataError) as error:
             first, last = events[0].position, events[-1].position
             message = f"an event of positions {first} to {last} cannot be applied"

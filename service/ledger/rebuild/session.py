@@ -12,13 +12,13 @@ from typing import NamedTuple
 import asyncpg
 
 from service.core.spares import NO_SPARES, Spares
-from service.ledger.database import Connection
+from service.ledger.database import Connection, LedgerUnavailable
 from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS, local_limits
 from service.ledger.read_model import ReadModel
 from service.ledger.rebuild.build import Builder, VerifiedModel
 from service.ledger.rebuild.compare import Compared
-from service.ledger.rebuild.connecting import connected
+from service.ledger.rebuild.connecting import CLOSED, connected
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.rebuild.refused import RebuildRefused
@@ -122,7 +122,7 @@ async def rebuild_session(
     `spares` make rows beside this process where a read model needs no sealed fields.
 
     Raises RebuildRefused if another rebuild works on this ledger, or the login lacks a right, and
-    LedgerUnavailable if PostgreSQL does not answer.
+    LedgerUnavailable if PostgreSQL does not answer, or no longer.
     """
     async with connected(database_url) as reader, connected(database_url) as writer:
         if not await writer.fetchval(_SQL.try_lock.on(ledger), ledger):
@@ -133,7 +133,8 @@ async def rebuild_session(
                 yield RebuildSession((reader, writer), database_url, spares)
             finally:
                 # A connection that was lost, or cut off, leaves this to the next who has the lock.
-                with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+                with suppress(asyncpg.PostgresError, *CLOSED, OSError):
+                    await _leave_transaction(writer)
                     await clear(writer, f"{ledger}_next")
                     await writer.execute(_SQL.unlock.on(ledger), ledger)
         except asyncpg.LockNotAvailableError as error:
@@ -146,6 +147,18 @@ async def rebuild_session(
                 f"{error}: rebuilding needs the login that owns the tables, as `migrate` does, "
                 "with the right to create schemas in the database"
             ) from error
+        except CLOSED as error:
+            raise LedgerUnavailable(type(error).__name__) from error
+
+
+async def _leave_transaction(writer: Connection) -> None:
+    """Roll back where the server is still in a transaction, which would take back what is dropped.
+
+    It is where a rebuild was cancelled while it waited to hear that one had begun.
+    """
+    await writer.execute("select")  # the answer to what was cancelled has come by then
+    if writer.is_in_transaction():
+        await writer.execute("rollback")
 
 
 async def has_left_over(ledger: Ledger) -> bool:

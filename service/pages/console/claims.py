@@ -75,7 +75,7 @@ def claims_router(
         row = None if "\0" in claim_id else await claims[mode].one(partner_id, claim_id)
         if row is None:
             raise Refusal("claim_not_found")
-        case = await cases[mode].one(row["stream_id"])
+        case = await cases[mode].one(row)
         return console_page(
             request,
             "claim.html",

@@ -36,7 +36,7 @@ def customer_claims_router(
             limit=CLAIMS_SHOWN,
             after=request.query_params.get("from") or None,
         )
-        overviews = await cases.listed([row["stream_id"] for row in listed])
+        overviews = await cases.listed([row["stream_id"] for row in listed], partner_id, entity_id)
         return customer_page(
             request,
             "partner.html",
@@ -44,7 +44,7 @@ def customer_claims_router(
             partner_id=partner_id,
             partner_name=await partner_name(partner_id),
             access=access,
-            claims=[(row, overviews.get(row["stream_id"])) for row in listed],
+            claims=[(row, overviews.get(row["claim_id"])) for row in listed],
             next_page=older,
             is_first="from" not in request.query_params,
         )
@@ -58,7 +58,7 @@ def customer_claims_router(
         row = await claims.by_id(claim_id)
         if row is None or (row["entity_id"], row["partner_id"]) != (entity_id, partner_id):
             raise Refusal("claim_not_found")
-        case = await cases.one(row["stream_id"])
+        case = await cases.one(row)
         return customer_page(
             request,
             "claim.html",
