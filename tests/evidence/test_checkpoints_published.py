@@ -22,6 +22,7 @@ async def test_note_and_leaves_are_published(checkpoints, place, add, owner):
         f"{top}/00000000000000000001.txt",
         f"{top}/00000000000000000006.leaves",
         f"{top}/00000000000000000006.txt",
+        f"{top}/begun",
     ]
     assert await place.get(f"{top}/00000000000000000006.txt") == second.note.encode()
     leaves = [row[0] for row in owner.execute(LEAVES)]
@@ -79,6 +80,45 @@ async def test_a_stored_checkpoint_is_published_later(checkpoints, place, add, l
     leaves = await place.get(names[0])
     assert leaves is not None
     assert len(leaves) == 2 * 32
+
+
+@pytest.mark.parametrize("lost", ["put leaves", "put next", "put txt"])
+async def test_the_first_stored_checkpoint_is_published_later(checkpoints, place, add, lost):
+    """The archive shows that it is on its way; the next call publishes it, and nothing else."""
+    await add(1)
+    place.fails = {lost}
+    for _ in range(2):
+        with pytest.raises(ArchiveUnavailable, match="it is away"):
+            await checkpoints.make()
+    assert [one.size for one, _ in await checkpoints.all()] == [2]
+    place.fails = set()
+    again = await checkpoints.make()
+    assert (again.checkpoint.size, again.is_new, again.is_published) == (2, False, True)
+    assert await checkpoints.published.sizes(again.checkpoint.origin) == [2]
+
+
+async def test_nothing_is_stored_first_of_which_the_archive_shows_nothing(checkpoints, place, add):
+    """What is stored without it could not be told from what a lost archive had."""
+    await add(1)
+    place.fails = {"put"}
+    with pytest.raises(ArchiveUnavailable, match="it is away"):
+        await checkpoints.make()
+    assert await checkpoints.all() == []
+    place.fails = set()
+    assert (await checkpoints.make()).is_published
+
+
+@pytest.mark.parametrize("left", ["nothing", "begun"])
+async def test_an_archive_that_was_emptied_is_not_begun_again(checkpoints, add, tmp_path, left):
+    """Also where the folders are there still, or what was put there first."""
+    for _ in range(1 if left == "nothing" else 2):
+        await checkpoints.make()
+        await add(1)
+    for file in (tmp_path / "published").rglob("*"):
+        if file.is_file() and file.name != left:
+            file.unlink()
+    with pytest.raises(ArchiveEmpty, match="holds no checkpoint of accounts"):
+        await checkpoints.make()
 
 
 async def test_an_archive_can_be_added_later(accounts, place, add):

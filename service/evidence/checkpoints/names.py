@@ -6,6 +6,8 @@ from typing import Final
 TOP: Final = "checkpoints/"
 CLOSED: Final = b"closed\n"
 """The link from the last checkpoint of an origin that another lineage follows."""
+BEGUN: Final = b"begun\n"
+"""What says that an origin's first checkpoint was about to be stored."""
 _NAME: Final = re.compile(
     rf"{TOP}(?P<origin>.+)/(?P<size>[0-9]{{20}})\.(?P<kind>txt|streams)", re.ASCII
 )
@@ -32,6 +34,11 @@ def link_name(origin: str, size: int) -> str:
     It is written once, and so decides which one that is: it holds that one's note, or CLOSED.
     """
     return f"{TOP}{origin}/{size:020}.next"
+
+
+def begun_name(origin: str) -> str:
+    """Return the name of what is published before an origin's first checkpoint is stored."""
+    return f"{TOP}{origin}/begun"
 
 
 def signature_name(origin: str, size: int, name: str, key_id: bytes) -> str:

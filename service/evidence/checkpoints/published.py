@@ -17,8 +17,10 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
 from service.evidence.checkpoints.names import (
+    BEGUN,
     CLOSED,
     TOP,
+    begun_name,
     leaves_name,
     link_name,
     note_name,
@@ -56,6 +58,18 @@ class PublishedHistory:
         self._archive = archive
         self._homes = {f"{key.name}/{ledger.name}" for key in keys}
         self._seen: dict[str, int] = {}
+
+    async def begin(self, origin: str) -> None:
+        """Say that an origin's first checkpoint is about to be stored; see `is_begun`."""
+        if self._archive is not None:
+            await self._archive.put(begun_name(origin), BEGUN)
+
+    async def is_begun(self, origin: str) -> bool:
+        """Return whether the archive was there when an origin's first checkpoint was stored.
+
+        So it is not another one, and what is missing there may not have been published yet.
+        """
+        return await self._read(begun_name(origin)) is not None
 
     async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes, after: int) -> bool:
         """Publish a checkpoint after that of size `after`; return False if that has another next.

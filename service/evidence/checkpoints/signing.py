@@ -150,14 +150,17 @@ class Checkpoints:
         """Raise ArchiveEmpty if checkpoints are stored and none of them was published.
 
         A wrong archive, or one that was lost, would be filled with a past that nobody has compared
-        with what was published.
+        with what was published. Only the very first one may be stored alone, by a process that
+        could not publish it: it had said so there before, and no second one is stored before that.
         """
         newest = await self._stored.newest_of_all() if self.published.has_archive else None
         # Asked first: it is there unless a crash, or another archive, lies between.
         if newest is None or await self.published.has(*newest):
             return
         # Of the stored one's origin first: which others there are, only our keys tell.
-        if not await self.published.sizes(newest[0]) and await self.published.is_empty():
+        if await self.published.sizes(newest[0]) or not await self.published.is_empty():
+            return
+        if not await self.published.is_begun(newest[0]) or len(await self.all()) > 1:
             raise ArchiveEmpty(
                 f"the archive holds no checkpoint of {self.ledger.name}, and the database has "
                 "some: it is the wrong place, or what was published is lost"
@@ -238,6 +241,8 @@ class Checkpoints:
         )
         note = checkpoint.sign(key) if there is None else there[1]
         leaf = part.leaves[-HASH_BYTES:]
+        if last is None:
+            await self.published.begin(origin)
         if not await self._stored.store(checkpoint, note, grown, leaf, tree.size):
             return None
         if not await self.published.put(checkpoint, note, part.leaves, tree.size):
