@@ -77,7 +77,8 @@ class WorkerProcess:
     def _run(self) -> int:
         with _starting:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-c", _COMMAND, str(os.getpid())]
+                # Without -P, modules of the working directory would come before our own.
+                [sys.executable, "-P", "-c", _COMMAND, str(os.getpid())]
             )
         if self._stopping.is_set():  # set before there was a process to stop
             self._process.terminate()

@@ -11,6 +11,7 @@ from typing import cast
 
 import pytest
 
+import service
 from service.app import worker, worker_process
 from service.app.settings import Settings
 from service.app.worker_process import WorkerProcess
@@ -68,6 +69,18 @@ def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch):
     monkeypatch.setattr(worker_process, "RESTART_SECONDS", 0)
     with WorkerProcess():
         until(lambda: len(tries) > 1)
+
+
+def test_the_worker_is_of_the_release_that_serves(monkeypatch, tmp_path):
+    """Wherever `serve` was started: the tree of another release may be the working directory."""
+    (tmp_path / "service.py").touch()
+    found = tmp_path / "found"
+    command = f"import pathlib, service; pathlib.Path({str(found)!r}).write_text(service.__file__)"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(worker_process, "_COMMAND", command)
+    with WorkerProcess():
+        until(lambda: found.exists() and found.read_text())
+    assert found.read_text() == service.__file__
 
 
 def _sleep() -> int:
