@@ -40,7 +40,7 @@ def test_its_figures_are_the_services():
     assert (ENDPOINTS_MAX, "up to five in each mode" in GUIDE) == (5, True)
     assert (SECONDS_MAX, "within 15 seconds" in GUIDE) == (15, True)
     assert (GIVES_UP_AFTER.days, "three days without success" in GUIDE) == (3, True)
-    assert (ASIDE_MAX, "a thousand of them" in GUIDE) == (1000, True)
+    assert (ASIDE_MAX, "more than a thousand events" in GUIDE) == (1000, True)
     assert (ENDPOINT_WAIT_SECONDS_MAX, "up to 15 minutes" in GUIDE) == (900, True)
     assert (RETRY_AFTER_SECONDS_MAX, "up to a day" in GUIDE) == (86_400, True)
     assert (OVERLAP.total_seconds(), "For 24 hours" in GUIDE) == (86_400, True)
