@@ -71,18 +71,21 @@ set
 -- name: page
 -- Events between two positions, in the log's order, of the topics asked for: until they have $4 bytes. A
 -- page at a time: a cursor over the whole log would hold a snapshot, under which `pending` bloats. One
--- scan of the index finds all events of the range, which is half of what a look-up of each costs; only
--- those that are wanted are looked up in the log again, for their positions.
-with found as (
+-- scan of the index finds all events of the range, which is half of what a look-up of each costs, and
+-- meets their positions in the same order.
+with placed as materialized (
+    select position, append_id
+    from ledger.log
+    where position > $1 and position <= $2
+    order by append_id
+), found as (
     select
-        (select l.position from ledger.log as l where l.append_id = e.append_id) as position,
-        e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        p.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
         case when octet_length(e.mac) > 64 then ''::bytea else e.mac end as mac
     from ledger.events as e
+    join placed as p using (append_id)
     where
-        e.append_id = any(array(
-            select l.append_id from ledger.log as l where l.position > $1 and l.position <= $2
-        ))
+        e.append_id = any(array(select append_id from placed))
         and e.topic = any($3::text[])
 ), measured as (
     select
