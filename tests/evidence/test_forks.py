@@ -1,11 +1,16 @@
 """No checkpoint is signed that contradicts a signed or published one."""
 
+import asyncio
+
 import pytest
 
 from service.archive.port import ArchiveUnavailable
+from service.core.ids import new_id
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.lineage import begin_first
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY, forked, lose, root_of
+from tests.patience import PATIENCE_SECONDS
 
 REMAKE = """
 update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
@@ -158,3 +163,16 @@ async def test_the_fork_metric_is_cleared(checkpoints, place, add, owner):
     await checkpoints.make()
     state = await checkpoints.state()
     assert (state.forked, state.archive_failures, state.size) == (False, 1, 2)
+
+
+@pytest.mark.parametrize("others", [0, 2])
+async def test_nothing_is_signed_under_a_lineage_that_nobody_queued(
+    checkpoints, accounts, add, owner, others
+):
+    """Its event was taken out of the queue, and will never be in the log: neither is it awaited."""
+    await add(others)
+    await begin_first(accounts, KEY, new_id)
+    owner.execute("delete from accounts.pending where append_id = %s", [others + 1])
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await forked(checkpoints, "begins its lineage is in neither log nor queue")
+    assert await checkpoints.all() == []

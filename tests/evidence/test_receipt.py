@@ -84,3 +84,13 @@ async def test_a_receipt_of_unnumbered_events_times_out(keyed, monkeypatch):
         with pytest.raises(SequencingTimeout, match="wait for their numbers"):
             await numbered_stream(live.ledger, row["stream_id"])
     assert all(one["position"] for one in await numbered_stream(live.ledger, row["stream_id"]))
+
+
+async def test_an_event_that_nobody_queued_is_not_waited_for(keyed, database_url):
+    """Its row was taken out of the queue: it will never have a number, and no process is at it."""
+    live = keyed.service.modes["live"]
+    row = await live.claim_list.by_id(keyed.about[1])
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        assert owner.execute("delete from live.pending").rowcount
+    with pytest.raises(EvidenceFault, match="in neither log nor queue"):
+        await numbered_stream(live.ledger, row["stream_id"])

@@ -7,6 +7,7 @@ import msgspec
 
 from service.core.ids import NewId
 from service.evidence.authorisation import authorised
+from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
@@ -53,6 +54,17 @@ async def begun_lineages(ledger: Ledger) -> list[BegunLineage]:
         if row["position"] is not None:
             found.append(BegunLineage(row["position"], begun.origin, follows))
     return found
+
+
+async def is_numbered(ledger: Ledger) -> bool:
+    """Return whether the event that begins the present lineage has a number; False: it waits.
+
+    Raises LedgerForked where it does not even wait: no checkpoint would ever cover it.
+    """
+    rows = await ledger.database.background.fetch(_SQL.lineages, lineage_stream(ledger.name))
+    if not rows or (rows[-1]["position"] is None and not rows[-1]["waits"]):
+        raise LedgerForked("the event that begins its lineage is in neither log nor queue")
+    return rows[-1]["position"] is not None
 
 
 async def begin_first(ledger: Ledger, key: NoteKey, new_id: NewId) -> list[LineageBegun]:

@@ -164,8 +164,11 @@ on conflict do nothing
 returning size
 
 -- name: lineages
--- The stream in which the log's lineages begin, with the positions of numbered events.
-select l.position, e.originator_version, e.topic, e.state
+-- The stream in which the log's lineages begin, with the positions of numbered events, and whether an
+-- event waits for one.
+select
+    l.position, e.originator_version, e.topic, e.state,
+    exists(select from ledger.pending as p where p.append_id = e.append_id) as waits
 from ledger.events as e
 left join ledger.log as l on l.append_id = e.append_id
 where e.originator_id = $1

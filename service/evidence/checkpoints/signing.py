@@ -20,7 +20,7 @@ from service.core.ids import NewId, new_id
 from service.evidence.authorisation import Unsound, sound_lineages
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.finding import refuse_found
-from service.evidence.checkpoints.lineage import begin_first, lineages
+from service.evidence.checkpoints.lineage import begin_first, is_numbered, lineages
 from service.evidence.checkpoints.log_tree import (
     LedgerForked,
     extended,
@@ -212,7 +212,8 @@ class Checkpoints:
         """Return the next new checkpoint, or the last one's state at the end; None: too late.
 
         The end is `goal`, where the log ended when the checkpoint was asked for: it may grow
-        meanwhile. None means that another process stored or published one first.
+        meanwhile. None means that another process stored or published one first, or that the
+        event that begins the lineage waits for its number.
         """
         begun = await lineages(self.ledger)
         last = await self._stored.last(begun[-1].origin) if begun else None
@@ -220,6 +221,8 @@ class Checkpoints:
         origin = begun[-1].origin
         if last is None:
             await self.published.hold(begun)
+            if not await is_numbered(self.ledger):
+                return None
         ahead = await self._ahead(origin, last)
         tree = last.tree if last is not None else CompactRange()
         part = await read_part(self._database, tree.size, ahead)

@@ -101,9 +101,11 @@ where
 order by e.append_id
 
 -- name: claim_events
--- A claim's stream so far, oldest first; the position is null where an event is not numbered yet.
+-- A claim's stream so far, oldest first; the position is null where an event is not numbered, and
+-- `waits` is whether it is going to be.
 select
-    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash,
+    exists(select from ledger.pending as p where p.append_id = e.append_id) as waits
 from ledger.events as e
 left join ledger.log as l using (append_id)
 where e.originator_id = $1

@@ -7,7 +7,7 @@ import msgspec
 
 from service.evidence.export.concerning import SEARCH_SECONDS_MAX
 from service.evidence.export.export_writer import Signed, of_tree, with_proofs
-from service.evidence.export.format import Receipt, event_line
+from service.evidence.export.format import EvidenceFault, Receipt, event_line
 from service.evidence.export.receipt_verifier import BEGINS, proved_by
 from service.evidence.tree.signed_tree import SignedTree
 from service.ledger.database import Row
@@ -49,11 +49,17 @@ async def find_claim(ledger: Ledger, claim_id: str) -> UUID | None:
 
 
 async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
-    """Return a stream's rows once all of them have positions; raises SequencingTimeout."""
+    """Return a stream's rows once all of them have positions.
+
+    Raises SequencingTimeout, and EvidenceFault where one will never have a position.
+    """
     for _ in range(_ATTEMPTS_MAX):
         rows = await _stream(ledger, stream_id)
-        if all(row["position"] for row in rows):
+        unnumbered = [row for row in rows if not row["position"]]
+        if not unnumbered:
             return rows
+        if not all(row["waits"] for row in unnumbered):
+            raise EvidenceFault(None, "an event of the claim is in neither log nor queue")
         await Sequencer(ledger).number_committed(NUMBERING_SECONDS_MAX)
     raise SequencingTimeout("the claim's events wait for their numbers")
 
