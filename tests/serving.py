@@ -10,7 +10,7 @@ import httpx
 
 from tests.databases import with_logins
 from tests.no_tls import NO_TLS
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.prepared import PreparedProcess, start_prepared
 from tests.processes import end, free_port
 from tests.world import MASTER_KEY
@@ -66,7 +66,9 @@ def _wait(one: Served, process: PreparedProcess, *, workers: int) -> None:
         assert process.poll() is None, one.log.read_text()
         if one.log.read_text().count("Started worker-") >= workers:
             with suppress(httpx.TransportError):
-                return httpx.get(f"{one.url}/health/ready", verify=NO_TLS).is_success
+                return httpx.get(
+                    f"{one.url}/health/ready", timeout=PATIENCE_SECONDS, verify=NO_TLS
+                ).is_success
         return False
 
     until(is_up, one.log.read_text, look=0.05)

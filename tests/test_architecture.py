@@ -45,6 +45,7 @@ HOMES = {
     "webauthn": ["service/people"],
 }
 """Where a library of the outside may be imported: its errors and types stop there."""
+HTTPX_CALLS = {"AsyncClient", "Client", "delete", "get", "head", "patch", "post", "put", "request"}
 OTHERS_SQL = {
     "service/evidence/replay/independent_recorder.py",  # extends a statement of the library's
     "service/evidence/verify/streams.py",  # is SQLite's
@@ -257,3 +258,34 @@ def test_what_tests_share_stands_in_helpers():
         if shared.search(path.read_text())
     }
     assert found == set()
+
+
+def test_what_tests_call_has_time():
+    """A deadline that is short by default would make a busy machine's test fail.
+
+    httpx gives up after five seconds, a service's piece of work after its own deadline. Where that
+    is what a test is about, it says so. Benchmarks, drills and the soak work under the real ones.
+    """
+    hurried = {
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "tests").rglob("*.py")
+        if path.relative_to(ROOT / "tests").parts[0] not in {"bench", "drills", "soak"}
+        if re.search(r"\bhttpx\.|\bService\(", text := path.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and _is_hurried(node)
+    }
+    assert hurried == set()
+
+
+def _is_hurried(call: ast.Call) -> bool:
+    """Return whether a call leaves its deadline to what is called."""
+    given = {one.arg for one in call.keywords}
+    match call.func:
+        case ast.Name("Service"):
+            return given.isdisjoint({"deadline_seconds", None})
+        case ast.Attribute(ast.Name("httpx"), name) if name in HTTPX_CALLS:
+            return given.isdisjoint(
+                {"timeout", "transport"}
+            )  # a transport in this process has none
+        case _:
+            return False

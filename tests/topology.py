@@ -230,7 +230,7 @@ def proxy(
 def _is_ready(one: Proxy) -> bool:
     """Return whether the proxy has a server that is ready."""
     url, named = f"https://127.0.0.1:{one.port}/health/ready", {"sni_hostname": HOST}
-    with httpx.Client(verify=one.verifying) as client:
+    with httpx.Client(timeout=PATIENCE_SECONDS, verify=one.verifying) as client:
         try:
             return client.get(url, headers={"Host": HOST}, extensions=named).is_success
         except httpx.TransportError:

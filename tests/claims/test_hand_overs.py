@@ -24,7 +24,7 @@ from service.mail.transport import mail_transport
 from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
 from tests.ledger.wired import service
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import settings_for
 
 __all__ = ["service"]
@@ -209,7 +209,9 @@ async def test_a_message_of_a_new_event_key_is_handed_over(
     """Also by a process that stood still while it began to sign, and has not read it yet."""
     await one.live.binding()
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    async with Service(settings_for(database_url, tmp_path)).opened() as other:
+    async with Service(
+        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as other:
         await other.secrets.add_event_key()
         await other.secrets.read_events()
         await Setting(other).post("a")

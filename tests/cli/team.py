@@ -12,7 +12,7 @@ import psycopg
 from service.facts.caller import LEDGERS
 from tests.dev_process import Dev, run
 from tests.no_tls import NO_TLS
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 
 EVENTS = """
 select (select count(*) from accounts.events)
@@ -86,6 +86,7 @@ class Team:
             f"{self.dev.facts['base_url']}{path}",
             headers={"Authorization": f"Bearer {key}"},
             **more,
+            timeout=PATIENCE_SECONDS,
             verify=NO_TLS,
         )
 

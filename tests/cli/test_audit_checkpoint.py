@@ -13,6 +13,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from tests.dev_process import environment, run
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 from tests.terminal import answered
 
 LEDGERS = ["accounts", "live", "test"]
@@ -88,7 +89,8 @@ def test_tiles_are_written_at_once_and_served(team):
     folder = team.dev.data_dir / "tiles" / made["origin"]
     lineage = made["origin"].rpartition("/")[2]
     url = f"{team.dev.facts['public_url']}/log/test/{lineage}/checkpoint"
-    assert httpx.get(url, verify=NO_TLS).content == (folder / "checkpoint").read_bytes()
+    served = httpx.get(url, timeout=PATIENCE_SECONDS, verify=NO_TLS)
+    assert served.content == (folder / "checkpoint").read_bytes()
 
 
 def events_of(team, ledger: str) -> int:

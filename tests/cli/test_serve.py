@@ -81,10 +81,10 @@ def up(env: Mapping[str, str]) -> None:
     """Wait until `serve` answers."""
 
     def answers() -> bool:
-        try:
-            return httpx.get(f"{address_of(env)}/health/live", verify=NO_TLS).status_code == 200
-        except httpx.TransportError:
-            return False
+        url = f"{address_of(env)}/health/live"
+        with suppress(httpx.TransportError):
+            return httpx.get(url, timeout=PATIENCE_SECONDS, verify=NO_TLS).is_success
+        return False
 
     until(answers, look=LOOK_SECONDS)
 

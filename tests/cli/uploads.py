@@ -8,6 +8,7 @@ import psycopg
 
 from tests.cli.team import Team
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 from tests.world import claim_body
 
 PDF = "application/pdf"
@@ -39,6 +40,7 @@ class Upload:
             self.minted["upload_url"],
             headers=self.minted["required_headers"],
             content=content,
+            timeout=PATIENCE_SECONDS,
             verify=NO_TLS,
         )
         assert answer.status_code == 200, answer.text
@@ -57,7 +59,11 @@ class Upload:
         name = self.path.replace("/", "%2F")
         url = f"{endpoint(self.team)}/storage/v1/b/claim-ledger-live/o/{name}"
         return httpx.request(
-            method, url, headers={"Authorization": f"Bearer {token}"}, verify=NO_TLS
+            method,
+            url,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=PATIENCE_SECONDS,
+            verify=NO_TLS,
         ).status_code
 
     def age(self) -> "Upload":

@@ -30,7 +30,9 @@ def pages() -> Iterator[tuple[Page, Page]]:
     if CHROMIUM is None:
         pytest.skip("no Chromium in /usr/bin")
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM)
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, timeout=1000 * PATIENCE_SECONDS
+        )
         opened = [browser.new_context().new_page() for _ in range(2)]
         for page in opened:
             page.set_default_timeout(1000 * PATIENCE_SECONDS)

@@ -17,6 +17,7 @@ from tests.clients.fault_script import TIMEOUT_SECONDS, claims_in, fault_server,
 from tests.clients.fault_server import EVERY
 from tests.clients.npm import run
 from tests.clients.samples import samples_of, settings_of
+from tests.patience import PATIENCE_SECONDS
 from tests.webhooks.secrets import SECRETS
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1_800)]
@@ -77,6 +78,7 @@ def test_the_readmes_programs_run_against_a_dev(typescript, installed, dev, node
         f"{dev.facts['base_url']}/claims",
         params={"entity_id": dev.facts["entity_id"]},
         headers={"Authorization": f"Bearer {dev.facts['live_key']}"},
+        timeout=PATIENCE_SECONDS,
     ).json()["claims"]
     ids = {claim["partner_claim_id"]: claim["claim_id"] for claim in listed}
     assert {"case-1", "case-2"} <= set(ids)

@@ -5,6 +5,7 @@ import pytest
 
 from tests.contract.rows import rows_as_text
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 from tests.serving import served
 from tests.world import claim_body
 
@@ -18,7 +19,9 @@ async def test_neither_tables_nor_logs_have_a_secret(world, database_url, tmp_pa
     headers = {"Authorization": f"Bearer {partner.keys['live']}"}
     wrong = {"Authorization": f"Bearer {partner.keys['live']}WRONG"}
     with served(database_url, tmp_path, LOG_LEVEL="debug") as server:
-        async with httpx.AsyncClient(base_url=server.url, headers=headers, verify=NO_TLS) as client:
+        async with httpx.AsyncClient(
+            base_url=server.url, headers=headers, timeout=PATIENCE_SECONDS, verify=NO_TLS
+        ) as client:
             made = await client.post("/v1/claims", json=claim_body(entity))
             link = await client.post("/v1/connect-requests", json={"partner_user_id": "u"})
             refused = await client.get("/v1/claims", headers=wrong)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import httpx
 
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 from tests.world import TEAM, claim_body
 
 
@@ -25,7 +26,10 @@ def main_path(run: Callable[[Sequence[str]], str], port: int) -> None:
     entity_id = team("entities", "add", "Bakery", "--email", "b@example.com")["entity_id"]
     authorization = {"Authorization": f"Bearer {token}"}
     with httpx.Client(
-        base_url=f"http://127.0.0.1:{port}/v1", headers=authorization, verify=NO_TLS
+        base_url=f"http://127.0.0.1:{port}/v1",
+        headers=authorization,
+        timeout=PATIENCE_SECONDS,
+        verify=NO_TLS,
     ) as client:
         link = client.post("/connect-requests", json={"partner_user_id": "u"}).json()
         team("connect", "approve", link["connect_url"], "--entity", entity_id)

@@ -18,7 +18,7 @@ import yaml
 
 from tests.deployed import docker
 from tests.no_tls import NO_TLS
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 
 pytestmark = [pytest.mark.server, pytest.mark.timeout(1800)]
 
@@ -129,13 +129,18 @@ def test_from_nothing_to_a_first_claim(composed):
 
     def all_up():
         answer = httpx.get(
-            "http://127.0.0.1:9090/api/v1/query", params={"query": "up"}, verify=NO_TLS
+            "http://127.0.0.1:9090/api/v1/query",
+            params={"query": "up"},
+            timeout=PATIENCE_SECONDS,
+            verify=NO_TLS,
         )
         values = [one["value"][1] for one in answer.json()["data"]["result"]]
         return values == ["1", "1", "1"]
 
     until(all_up, look=1)
-    loaded = httpx.get("http://127.0.0.1:9090/api/v1/rules", verify=NO_TLS).json()["data"]["groups"]
+    loaded = httpx.get(
+        "http://127.0.0.1:9090/api/v1/rules", timeout=PATIENCE_SECONDS, verify=NO_TLS
+    ).json()["data"]["groups"]
     written = [yaml.safe_load((folder / "deploy" / name).read_text()) for name in RULES]
     assert {one["name"] for one in loaded} == {
         group["name"] for file in written for group in file["groups"]

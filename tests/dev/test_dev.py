@@ -16,7 +16,7 @@ from service.cli.dev.postgres.directory import lock
 from tests.dev.uploads import mint, put
 from tests.dev_process import PROGRAM, Dev, environment, no_orphans, run
 from tests.no_tls import NO_TLS
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -86,6 +86,7 @@ def test_dev_starts_again_after_a_kill_while_seeding(tmp_path):
             f"{facts['base_url']}/claims",
             params={"entity_id": facts["entity_id"]},
             headers={"Authorization": f"Bearer {facts['live_key']}"},
+            timeout=PATIENCE_SECONDS,
             verify=NO_TLS,
         )
         code, _ = again.end()
@@ -126,7 +127,7 @@ def test_unfinished_requests_do_not_delay_the_stop(used):
     with (
         socket.create_connection(("127.0.0.1", httpx.URL(dev.facts["base_url"]).port)) as half,
         socket.create_connection(("127.0.0.1", upload.port)) as half_upload,
-        httpx.Client(verify=NO_TLS) as kept,
+        httpx.Client(timeout=PATIENCE_SECONDS, verify=NO_TLS) as kept,
     ):
         half.sendall(b"POST /v1/claims HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{")
         half_upload.sendall(
@@ -146,7 +147,9 @@ def test_a_closed_stdout_does_not_stop_dev(used):
     os.close(reading)
     one = Dev(used, stdout=writing)
     os.close(writing)
-    answer = httpx.get(f"{one.facts['public_url']}/health/ready", verify=NO_TLS)
+    answer = httpx.get(
+        f"{one.facts['public_url']}/health/ready", timeout=PATIENCE_SECONDS, verify=NO_TLS
+    )
     assert answer.status_code == 200
     assert one.end() == (0, "")
 

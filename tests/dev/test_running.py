@@ -12,7 +12,7 @@ import psycopg
 from service.cli.dev.state import PEOPLE
 from service.facts.caller import LEDGERS
 from tests.no_tls import NO_TLS
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 
 
 def test_printed_commands_work_when_pasted(dev):
@@ -86,6 +86,7 @@ def test_every_fixture_answers_in_its_state(dev):
             f"{facts['base_url']}/claims",
             params={"entity_id": entity_id},
             headers={"Authorization": f"Bearer {facts[key]}"},
+            timeout=PATIENCE_SECONDS,
             verify=NO_TLS,
         ).status_code
         for key, entity_id in cases
@@ -99,14 +100,17 @@ def test_silent_connections_keep_nobody_out(dev):
     with ExitStack() as stack:
         for _ in range(300):
             stack.enter_context(socket.create_connection((url.host, url.port)))
-        assert httpx.get(f"{url}/health/live").status_code == 200
+        assert httpx.get(f"{url}/health/live", timeout=PATIENCE_SECONDS).status_code == 200
 
 
 def test_a_page_elsewhere_cannot_reach_it(dev):
     """Whose name resolves to this machine; by loopback's own names it is reached."""
     url = httpx.URL(f"{dev.facts['public_url']}/v1/openapi.json")
     hosts = (f"127.0.0.1:{url.port}", f"localhost:{url.port}", "evil.example", "10.0.0.1")
-    codes = [httpx.get(url, headers={"Host": host}).status_code for host in hosts]
+    codes = [
+        httpx.get(url, headers={"Host": host}, timeout=PATIENCE_SECONDS).status_code
+        for host in hosts
+    ]
     assert codes == [200, 200, 421, 421]
 
 
@@ -114,7 +118,7 @@ def test_the_log_is_private_json(dev):
     """service.log has one JSON object per line, is readable by its owner alone, and grows."""
     log = dev.data_dir / "service.log"
     before = log.stat().st_size
-    httpx.get(f"{dev.facts['public_url']}/health/live", verify=NO_TLS)
+    httpx.get(f"{dev.facts['public_url']}/health/live", timeout=PATIENCE_SECONDS, verify=NO_TLS)
     until(lambda: log.stat().st_size > before)
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     assert {"at", "level", "event"} <= set(lines[-1])

@@ -8,6 +8,7 @@ import httpx
 
 from tests.dev_process import Dev
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 
 PDF: Final = "application/pdf"
 
@@ -25,6 +26,7 @@ def mint(dev: Dev, reference: str, max_bytes: int = 100) -> dict[str, Any]:
             "mime_type": PDF,
             "max_bytes": max_bytes,
         },
+        timeout=PATIENCE_SECONDS,
         verify=NO_TLS,
     )
     assert answer.status_code == 201, answer.text

@@ -59,7 +59,9 @@ def emulator() -> Iterator[str]:
     server = create_server("127.0.0.1", port, in_memory=True)
     server.start()
     endpoint = f"http://127.0.0.1:{port}"
-    httpx.post(f"{endpoint}/storage/v1/b", json={"name": BUCKET}, verify=NO_TLS).raise_for_status()
+    httpx.post(
+        f"{endpoint}/storage/v1/b", json={"name": BUCKET}, timeout=PATIENCE_SECONDS, verify=NO_TLS
+    ).raise_for_status()
     yield endpoint
     server.stop()
     objects._multipart_upload = inner  # noqa: SLF001 - as above

@@ -18,6 +18,7 @@ from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import ClaimStageChanged
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import Sequencer
+from tests.patience import PATIENCE_SECONDS
 from tests.projections.history import STAGES
 from tests.world import STAFF, settings_for
 
@@ -122,7 +123,9 @@ def test_an_unknown_topic_is_no_claim():
 async def test_an_unreachable_database_is_unavailable(database_url, tmp_path, monkeypatch):
     """If the library's driver gets no answer, the ledger is unavailable."""
     monkeypatch.setattr("service.evidence.replay.independent_recorder.CONNECT_SECONDS_MAX", 0.2)
-    async with Service(settings_for(database_url, tmp_path)).opened() as service:
+    async with Service(
+        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as service:
         database = service.modes["live"].ledger.database
         gone = database_url.rpartition("/")[0] + "/no_such_database"
         with pytest.raises(LedgerUnavailable):

@@ -11,6 +11,7 @@ from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
 from service.evidence.checkpoints.signing import Checkpoints
 from service.mail.directory import DirectoryTransport
 from tests.evidence.checkpointing import KEY, directory_at, lose
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for
 
 SECONDS = 300
@@ -177,7 +178,9 @@ async def test_a_missing_key_is_an_error(accounts, place, add, time):
 def test_a_missing_archive_is_logged_once(database_url, tmp_path, given, told):
     """A worker logs it at its start, once for all ledgers."""
     keys = {"CHECKPOINT_KEYS": KEY.private_text}
-    service = Service(settings_for(database_url, tmp_path, **keys, **given))
+    service = Service(
+        settings_for(database_url, tmp_path, **keys, **given), deadline_seconds=PATIENCE_SECONDS
+    )
     with structlog.testing.capture_logs() as logs:
         background(service, DirectoryTransport(tmp_path))
     events = [line["event"] for line in logs]
@@ -186,7 +189,7 @@ def test_a_missing_archive_is_logged_once(database_url, tmp_path, given, told):
 
 def test_without_keys_there_is_no_schedule(database_url, tmp_path):
     """Nothing is followed for checkpoints, and nothing is logged."""
-    service = Service(settings_for(database_url, tmp_path))
+    service = Service(settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS)
     with structlog.testing.capture_logs() as logs:
         followers = background(service, DirectoryTransport(tmp_path))
     assert logs == []

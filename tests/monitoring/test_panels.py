@@ -26,7 +26,7 @@ from service.evidence.verdict import Verdict
 from service.facts.caller import LEDGERS
 from tests.databases import with_logins
 from tests.monitoring.rules import DEPLOY
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import free_port, started
 from tests.serving import served
 from tests.world import MASTER_KEY, claim_body, settings_for, world_on
@@ -87,7 +87,7 @@ def prometheus(directory: Path, ours: list[str], node: str) -> Iterator[Ask]:
     with (
         log.open("wb") as output,
         started(command, stdout=output, stderr=output),
-        httpx.Client(base_url=f"http://{url}") as client,
+        httpx.Client(base_url=f"http://{url}", timeout=PATIENCE_SECONDS) as client,
     ):
 
         def ask(path: str, **parameters: str) -> Any:
@@ -145,7 +145,9 @@ async def test_every_panel_shows_something(database_url, tmp_path):
         node_exporter(data / "node") as node,
         prometheus(data, [f"127.0.0.1:{port}" for port in ports], node) as ask,
         httpx.Client(
-            base_url=f"{serving.url}/v1", headers={"Authorization": f"Bearer {key}"}
+            base_url=f"{serving.url}/v1",
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=PATIENCE_SECONDS,
         ) as us,
     ):
         numbers = iter(range(10**6))

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.otlp_receiver import OtlpReceiver, attributes, receiver
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
 from tests.serving import served
 from tests.world import claim_body, settings_for, world_on
 
@@ -25,7 +25,12 @@ def claim(url: str, key: str, entity_id: str, reference: str) -> httpx.Response:
         "Authorization": f"Bearer {key}",
         "traceparent": f"00-{TRACE}-b7ad6b7169203331-01",
     }
-    return httpx.post(f"{url}/v1/claims", json=claim_body(entity_id, reference), headers=headers)
+    return httpx.post(
+        f"{url}/v1/claims",
+        json=claim_body(entity_id, reference),
+        headers=headers,
+        timeout=PATIENCE_SECONDS,
+    )
 
 
 def names(collector: OtlpReceiver) -> set[str]:

@@ -230,7 +230,7 @@ async def test_a_slow_collector_keeps_nobody_waiting(tmp_path, collector, monkey
             assert len(trace.span.parts) == PARTS_MAX
             traces_of(world).end(trace)
             assert len(queue) <= 256
-        assert await asyncio.to_thread(collector.asked.wait, 60)
+        assert await asyncio.to_thread(collector.asked.wait, PATIENCE_SECONDS)
         assert len(queue) > 128  # it does wait
         assert (await world.client.get("/health/live")).status_code == 200
         await asyncio.to_thread(traces_of(world).close)  # returns, although nobody answers
@@ -268,9 +268,11 @@ async def test_log_lines_have_the_trace(tmp_path, collector):
 
 def test_pools_are_traced_only_where_traces_are(tmp_path, collector):
     """The pools of a service, by its settings."""
-    plain = Service(settings_for(NOWHERE, tmp_path))
+    plain = Service(settings_for(NOWHERE, tmp_path), deadline_seconds=PATIENCE_SECONDS)
     assert {type(pool) for one in plain.ledgers for pool in one.database.pools.values()} == {Pool}
-    traced = Service(settings_for(NOWHERE, tmp_path, OTLP_URL=collector.url))
+    traced = Service(
+        settings_for(NOWHERE, tmp_path, OTLP_URL=collector.url), deadline_seconds=PATIENCE_SECONDS
+    )
     assert Pool not in {
         type(pool) for one in traced.ledgers for pool in one.database.pools.values()
     }

@@ -13,7 +13,7 @@ from tests.pages.filled import Filled
 from tests.pages.site import Site, site_on
 from tests.patience import PATIENCE_SECONDS
 
-expect.set_options(timeout=PATIENCE_SECONDS * 1000)
+expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 
 
 @dataclass
@@ -43,7 +43,9 @@ def browser() -> Visiting:
         ends = ExitStack()
         playwright = ends.enter_context(sync_playwright())
         # No sandbox: it needs rights that a container's root lacks; it visits nothing but us.
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        chromium = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * PATIENCE_SECONDS
+        )
         ends.callback(chromium.close)
         _running.append(Visiting(ends, chromium))
     return _running[0]

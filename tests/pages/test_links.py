@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from service.pages.sign_in import KNOWN_COOKIE
 from service.pages.visit import COOKIE, CSRF_FIELD
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 
 FORGED = """<!doctype html><title>Evil</title>
 <form id="forged" method="post" action="{target}">{fields}</form><p>Win a prize</p>"""
@@ -152,7 +153,7 @@ def test_scanners_do_not_use_up_links(site):
     signs_in = site.mailed_link(email, "sign-in")
     onboards, connects = site.mailed_link(referred, "onboarding"), asked(site, key)
     scanner = site.visitor()
-    with httpx.Client(verify=NO_TLS) as client:
+    with httpx.Client(timeout=PATIENCE_SECONDS, verify=NO_TLS) as client:
         for link in (signs_in, onboards, connects):
             for _ in range(50):
                 assert client.get(link).status_code == 200

@@ -7,6 +7,7 @@ from service.app.bootstrap import Service
 from service.evidence.replay.state import moment_of, replayed
 from service.evidence.replay.wanted import Wanted
 from service.onboardings.commands import PURPOSE
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for
 
 LEAVES = (
@@ -81,7 +82,9 @@ async def test_a_replay_without_the_keys_makes_the_same_rows(
         events = await transaction.decode(
             [(0, *row) for row in await transaction.connection.fetch(LOG)]
         )
-    async with Service(settings_for(scratch_url, tmp_path)).opened() as scratch:
+    async with Service(
+        settings_for(scratch_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as scratch:
         target = scratch.modes["live"].ledger
         for start in range(0, len(events), at_once):
             async with target.transaction(background=30) as transaction:

@@ -17,6 +17,7 @@ from service.ledger.following.runner import Subscription
 from service.ledger.sql import queries
 from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
+from tests.patience import PATIENCE_SECONDS
 from tests.projections.brittle import META, Setting
 from tests.world import settings_for
 
@@ -33,7 +34,9 @@ BAD_STATES = {
 @pytest.fixture
 async def one(database_url, tmp_path, owner):
     """Return a ledger and a brittle read model of it."""
-    async with Service(settings_for(database_url, tmp_path)).opened() as service:
+    async with Service(
+        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as service:
         yield Setting(service, owner)
 
 
@@ -113,7 +116,7 @@ async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
     await one.append(B)
     one.projector.reads_personal = True
     settings = settings_for(database_url, tmp_path, MASTER_KEYS="B" * 42 + "A=")
-    async with Service(settings).opened() as other:
+    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as other:
         await Subscription(one.ledger, one.projection).step()  # registers
         subscription = Subscription(other.accounts, one.projection)
         with pytest.raises(KeyUnknown):

@@ -8,6 +8,7 @@ from service.ledger.following.runner import Subscription
 from service.ledger.sql import queries
 from tests.databases import cloned
 from tests.document_store import documents_on
+from tests.patience import PATIENCE_SECONDS
 from tests.projections.history import TABLES, History, number_all
 from tests.world import settings_for
 
@@ -40,7 +41,9 @@ async def test_replaying_the_log_makes_the_same_rows(
 
 
 async def _replay_all(world, scratch_url, mail_dir, events_at_once):
-    async with Service(settings_for(scratch_url, mail_dir)).opened() as scratch:
+    async with Service(
+        settings_for(scratch_url, mail_dir), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as scratch:
         for source, target in zip(world.service.ledgers, scratch.ledgers, strict=True):
             await number_all(source)
             catch_up = world.service.catch_up[source.name]

@@ -43,7 +43,9 @@ class Remembering:
 @pytest.fixture
 async def accounts(database_url, tmp_path):
     """Return the accounts ledger of a service that follows nothing by itself."""
-    async with Service(settings_for(database_url, tmp_path)).opened() as service:
+    async with Service(
+        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as service:
         yield service.accounts
 
 
@@ -149,10 +151,7 @@ async def test_a_failing_subscriber_is_tried_again_and_misses_nothing(accounts):
     background = Background([(accounts, [subscriber])], [])
     background.start()
     appended.append(await append(accounts))
-    for _ in range(200):
-        if len(subscriber.handed) == 6:
-            break
-        await asyncio.sleep(0.02)
+    await eventually(lambda: len(subscriber.handed) == 6)
     await background.stop()
     assert subscriber.handed == [number for one in appended for number in one]
 

@@ -8,13 +8,16 @@ from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from tests.ledger.raw_events import RawEvent, write_raw
+from tests.patience import PATIENCE_SECONDS
 from tests.world import STAFF, settings_for
 
 
 @pytest.fixture
 async def sandbox(database_url, tmp_path):
     """Return a service that follows nothing by itself, and its subscriber for fixtures."""
-    async with Service(settings_for(database_url, tmp_path)).opened() as service:
+    async with Service(
+        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
+    ).opened() as service:
         (subscriber,) = (one for one in service.parking["accounts"] if one.name == "sandbox")
         yield service, subscriber
 

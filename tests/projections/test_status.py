@@ -14,6 +14,7 @@ from service.ledger.following.status import HeadWatch, progress
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, plain
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for, world_on
 
 APPROVED = plain(ACCOUNTS["PartnerApproved"])
@@ -43,7 +44,9 @@ def time():
 @pytest.fixture
 async def service(database_url, tmp_path, time):
     """Return the parts, which follow nothing by themselves."""
-    async with Service(settings_for(database_url, tmp_path), clock=time).opened() as one:
+    async with Service(
+        settings_for(database_url, tmp_path), clock=time, deadline_seconds=PATIENCE_SECONDS
+    ).opened() as one:
         yield one
 
 

@@ -11,6 +11,7 @@ from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.gcs.serving import local_store
 from service.storage.signer import KeySigner
 from tests.no_tls import NO_TLS
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 from tests.storage.local import BUCKET, MovableClock, Served
 
@@ -32,7 +33,7 @@ async def served(tmp_path, credentials_directory, monkeypatch) -> AsyncGenerator
     shutil.copytree(credentials_directory, tmp_path, dirs_exist_ok=True)
     async with (
         local_store(tmp_path, [BUCKET], port=free_port(), clock=clock) as store,
-        httpx.AsyncClient(verify=NO_TLS) as http,
+        httpx.AsyncClient(timeout=PATIENCE_SECONDS, verify=NO_TLS) as http,
     ):
         signer = KeySigner(store.credentials.key, BUCKET, endpoint=store.endpoint)
         yield Served(store, clock, tmp_path, signer, http)

@@ -19,7 +19,7 @@ from service.evidence.note import NoteKey
 from service.sandbox.fixtures import fixture_ids
 from tests.databases import with_logins
 from tests.no_tls import NO_TLS
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import end, free_port, start
 from tests.upgrade.releases import ROOT, Release, has_history, release_before
 from tests.upgrade.traffic import Traffic
@@ -96,7 +96,7 @@ class Served:
         async def ready() -> bool:
             assert self.process.poll() is None, self.log.read_text()[-2000:]
             try:
-                async with httpx.AsyncClient(verify=NO_TLS) as http:
+                async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, verify=NO_TLS) as http:
                     return (await http.get(f"{self.origin}/health/ready")).is_success
             except httpx.TransportError:
                 return False
@@ -173,7 +173,7 @@ async def _partner(release: Release, environment: Mapping[str, str], origin: str
     headers = {"Authorization": f"Bearer {token}"}
 
     async def is_made() -> bool:
-        async with httpx.AsyncClient(verify=NO_TLS) as http:
+        async with httpx.AsyncClient(timeout=PATIENCE_SECONDS, verify=NO_TLS) as http:
             answer = await http.get(
                 f"{origin}/v1/claims", headers=headers, params={"entity_id": traffic.entity_id}
             )

@@ -19,6 +19,7 @@ from service.app.bootstrap import Service
 from service.core import logs
 from service.mail.transport import mail_transport
 from service.webhooks.deliveries import Deliveries
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import die_with_parent
 from tests.world import settings_for
 
@@ -35,7 +36,7 @@ def local_settings(url: str, directory: Path):
 
 async def work(url: str, directory: Path, up: mmap.mmap) -> None:
     """Do what a worker does, until the end of the process."""
-    service = Service(local_settings(url, directory))
+    service = Service(local_settings(url, directory), deadline_seconds=PATIENCE_SECONDS)
     async with service.opened():
         background(service, mail_transport(service.settings.smtp_url)).start()
         up[0] = 1
