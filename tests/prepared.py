@@ -69,14 +69,23 @@ def run_prepared(
 
 
 def start_prepared(
-    arguments: Sequence[str | Path], env: Mapping[str, str], output: IO[bytes], said: IO[bytes]
+    arguments: Sequence[str | Path],
+    env: Mapping[str, str],
+    output: IO[bytes],
+    said: IO[bytes],
+    *,
+    patient: bool = True,
 ) -> "PreparedProcess":
-    """Start a command that runs on, in a session of its own; the test's end kills it."""
+    """Start a command that runs on, in a session of its own; the test's end kills it.
+
+    `patient`: requests have as long as tests wait, as in `world_on`; else the real deadlines.
+    """
     order = {
         "arguments": [str(one) for one in arguments],
         "env": dict(env),
         "cwd": str(Path.cwd()),
         "runs_on": True,
+        "patient": patient,
     }
     process = PreparedProcess(prepared().order(order, [output.fileno(), said.fileno()]))
     bind(process)
@@ -230,7 +239,18 @@ def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(order["env"])
     time.tzset()
+    if order.get("patient"):
+        _be_patient()
     sys.argv = ["claim-ledger", *order["arguments"]]
+
+
+def _be_patient() -> None:
+    """Let a busy machine answer late."""
+    service = importlib.import_module("service.app.bootstrap").Service
+    service.__init__.__kwdefaults__["deadline_seconds"] = PATIENCE_SECONDS
+    if "CLAIM_LEDGER_REDIS_URL" in os.environ:
+        redis = importlib.import_module("service.http.rate_limit.redis")
+        redis.TIMEOUT_SECONDS = PATIENCE_SECONDS
 
 
 def _run() -> None:

@@ -31,11 +31,17 @@ class Served(NamedTuple):
 
 @contextmanager
 def served(
-    database_url: str, directory: Path, *, host: str = "127.0.0.1", **given: str
+    database_url: str,
+    directory: Path,
+    *,
+    host: str = "127.0.0.1",
+    patient: bool = True,
+    **given: str,
 ) -> Iterator[Served]:
     """Serve until left; `given` are more settings, without their prefix.
 
-    `host`: of its public address; browsers have no passkeys of a bare IP address.
+    `host`: of its public address; browsers have no passkeys of a bare IP address. `patient`: as of
+    `start_prepared`.
     """
     port = free_port()
     values = {
@@ -51,7 +57,7 @@ def served(
     environment = os.environ | {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
     one = Served(port, directory / "serve.log", host)
     with one.log.open("wb") as log:
-        process = start_prepared(["serve"], environment, log, log)
+        process = start_prepared(["serve"], environment, log, log, patient=patient)
         try:
             _wait(one, process, workers=int(given.get("WORKERS", "1")))
             yield one

@@ -240,7 +240,8 @@ def _is_ready(one: Proxy) -> bool:
 @contextmanager
 def _server(given: Mapping[str, str], directory: Path) -> Iterator[int]:
     directory.mkdir()
-    with served("", directory, **{**given, "WORKERS": "2", "RUN_WORKER": "off"}) as one:
+    more = {"WORKERS": "2", "RUN_WORKER": "off"}
+    with served("", directory, patient=False, **given | more) as one:
         yield one.port
 
 
