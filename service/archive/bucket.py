@@ -28,10 +28,10 @@ class BucketArchive:
         full = self._full(name)
         return await self._ask(lambda store: store.put_new(full, content))
 
-    async def replace(self, name: str, content: bytes) -> None:
-        """Upload on no condition: a retention policy of the bucket refuses it."""
+    async def replace(self, name: str, content: bytes, known: bytes | None) -> bool:
+        """Upload over one generation: a retention policy of the bucket refuses it."""
         full = self._full(name)
-        await self._ask(lambda store: store.replace(full, content))
+        return await self._ask(lambda store: store.replace(full, content, known))
 
     async def get(self, name: str) -> bytes | None:
         """Download an object."""

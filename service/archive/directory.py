@@ -1,11 +1,12 @@
 """An archive in a directory."""
 
 import asyncio
+import fcntl
 import os
 import secrets
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
@@ -31,9 +32,13 @@ class DirectoryArchive:
         """Write a temporary file, flush it, and link it to its name: whole, and over nothing."""
         return await self._in_thread(lambda: self._put(self._path(name), content))
 
-    async def replace(self, name: str, content: bytes) -> None:
-        """Write a temporary file, flush it, and rename it: readers see one text or the other."""
-        await self._in_thread(lambda: self._replace(self._path(name), content))
+    async def replace(self, name: str, content: bytes, known: bytes | None) -> bool:
+        """Write a temporary file, flush it, and rename it: readers see one text or the other.
+
+        Comparing and renaming hold a lock of the folder. It is not waited for: whoever holds it may
+        have stopped.
+        """
+        return await self._in_thread(lambda: self._replace(self._path(name), content, known))
 
     async def get(self, name: str) -> bytes | None:
         """Read a file."""
@@ -95,15 +100,19 @@ class DirectoryArchive:
         flush_folder(path.parent)
         return True
 
-    def _replace(self, path: Path, content: bytes) -> None:
+    def _replace(self, path: Path, content: bytes, known: bytes | None) -> bool:
         self._make_folder(path.parent)
         temporary = path.parent / f".{secrets.token_hex(8)}"
         try:
             write_new(temporary, content)
-            temporary.replace(path)
+            with _locked(path.parent):
+                if _read(path) != known:
+                    return False
+                temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
         flush_folder(path.parent)
+        return True
 
     def _make_folder(self, folder: Path) -> None:
         if folder.is_dir():
@@ -121,6 +130,17 @@ class DirectoryArchive:
             before = "" if folder == "." else f"{folder}/"
             # Others are incomplete, or left by a crash.
             yield from (before + name for name in names if not name.startswith("."))
+
+
+@contextmanager
+def _locked(folder: Path) -> Generator[None]:
+    """Hold a folder's lock; raises ArchiveUnavailable where somebody else holds it."""
+    with os.fdopen(os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o600), "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ArchiveUnavailable(f"{folder}: another process is writing there") from error
+        yield
 
 
 def _read(path: Path) -> bytes | None:

@@ -40,9 +40,10 @@ class Archive(Protocol):
 class OpenArchive(Archive, Protocol):
     """An archive without a lock: an object can be replaced."""
 
-    async def replace(self, name: str, content: bytes) -> None:
-        """Write a text over whatever has the name, whole or not at all; no cache may keep it.
+    async def replace(self, name: str, content: bytes, known: bytes | None) -> bool:
+        """Write a text over `known`, None: over nothing, whole or not at all; no cache may keep it.
 
+        False: something else has the name, and stays, however long this call has stood still.
         Raises as the others; also where a lock protects what is there.
         """
         ...

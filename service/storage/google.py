@@ -155,15 +155,32 @@ class GoogleObjectStore:
 
         return await self._ask(put)
 
-    async def replace(self, name: str, text: bytes) -> None:
-        """Upload a text over whatever has the name; no cache keeps it where it is public."""
+    async def replace(self, name: str, text: bytes, known: bytes | None) -> bool:
+        """Upload a text over `known`, None: over nothing; return whether that was there.
 
-        def put(client: Client) -> None:
+        No cache keeps it where it is public.
+        """
+
+        def put(client: Client) -> bool:
+            there, generation = client.bucket(self.bucket).get_blob(name, **_ONE_TRY), 0
             blob = self._blob(client, name)
             blob.cache_control = "no-store"
-            blob.upload_from_string(text, "text/plain; charset=utf-8", **_ONE_TRY)
+            try:
+                if there is not None:
+                    generation = there.generation
+                    content = there.download_as_bytes(if_generation_match=generation, **_ONE_TRY)
+                    if content != known:
+                        return False
+                elif known is not None:
+                    return False
+                blob.upload_from_string(
+                    text, "text/plain; charset=utf-8", if_generation_match=generation, **_ONE_TRY
+                )
+            except PreconditionFailed:
+                return False
+            return True
 
-        await self._ask(put)
+        return await self._ask(put)
 
     async def read(self, name: str) -> bytes | None:
         """Return an object's bytes, or None where there is none."""

@@ -58,10 +58,10 @@ class Away:
         self._fail("put", name)
         return await self.inner.put(name, content)
 
-    async def replace(self, name: str, content: bytes) -> None:
+    async def replace(self, name: str, content: bytes, known: bytes | None) -> bool:
         """Replace, or fail."""
         self._fail("replace", name)
-        await self.inner.replace(name, content)
+        return await self.inner.replace(name, content, known)
 
     async def get(self, name: str) -> bytes | None:
         """Get, or fail."""

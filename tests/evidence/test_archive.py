@@ -1,6 +1,7 @@
 """One contract for every archive: a directory, and a bucket."""
 
 import asyncio
+import fcntl
 import os
 import threading
 from collections.abc import AsyncGenerator, Iterator
@@ -44,15 +45,13 @@ def emulator() -> Iterator[str]:
         with lock:
             bucket, name = request.params["bucket_name"], request.data["meta"]["name"]
             try:
-                storage.get_file_obj(bucket, name)
+                generation = storage.get_file_obj(bucket, name)["generation"]
             except NotFound:
+                generation = "0"
+            if request.query["ifGenerationMatch"] == [generation]:
                 inner(request, response, storage)
-                return
-            if "ifGenerationMatch" not in request.query:
-                inner(request, response, storage)
-                return
-            assert request.query["ifGenerationMatch"] == ["0"]
-            response.status = HTTPStatus.PRECONDITION_FAILED
+            else:
+                response.status = HTTPStatus.PRECONDITION_FAILED
 
     objects._multipart_upload = conditionally  # noqa: SLF001 - as above
     port = free_port()
@@ -121,16 +120,31 @@ async def test_of_concurrent_puts_one_is_kept(place):
 
 async def test_an_object_can_be_replaced(place):
     """Whoever reads it finds one content or the other, also while several replace it at once."""
-    await place.replace("log/checkpoint", b"first\n")
-    assert await place.get("log/checkpoint") == b"first\n"
+    first = b"first\n"
+    assert await place.replace("log/checkpoint", first, None) is True
+    assert await place.get("log/checkpoint") == first
     contents = [str(number).encode() * 1000 for number in range(8)]
-    replacing = asyncio.gather(*(place.replace("log/checkpoint", one) for one in contents))
+    replacing = asyncio.gather(
+        *(place.replace("log/checkpoint", one, first) for one in contents), return_exceptions=True
+    )
     read = [await place.get("log/checkpoint") for _ in range(4)]
-    await replacing
-    assert set(read) <= {b"first\n", *contents}
-    assert await place.get("log/checkpoint") in contents
+    replaced = await replacing
+    assert replaced.count(True) == 1
+    assert set(read) <= {first, contents[replaced.index(True)]}
+    assert await place.get("log/checkpoint") == contents[replaced.index(True)]
     assert await place.put("log/checkpoint", b"late") is False
     assert await place.names("log/") == ["log/checkpoint"]
+
+
+@pytest.mark.parametrize("known", [None, b"older", b""])
+async def test_what_somebody_else_has_put_there_stays(place, known):
+    """A text is only replaced by whoever knows what it is."""
+    await place.put("log/checkpoint", b"newer")
+    assert await place.replace("log/checkpoint", b"mine", known) is False
+    assert await place.get("log/checkpoint") == b"newer"
+    if known is not None:
+        assert await place.replace("log/none", b"mine", known) is False
+        assert await place.get("log/none") is None
 
 
 async def test_names_are_listed_by_prefix(place):
@@ -192,6 +206,18 @@ async def test_leftovers_of_a_crash_are_not_listed(tmp_path):
     assert await place.names("") == ["a/b"]
 
 
+async def test_a_process_that_stopped_while_it_replaced_keeps_others_out(tmp_path):
+    """It may go on at any moment: nobody waits for it, and nothing is left behind."""
+    place = directory_at(tmp_path / "published")
+    assert await place.replace("a", b"x", None) is True
+    with (tmp_path / "published/.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(ArchiveUnavailable, match="another process is writing there"):
+            await place.replace("a", b"y", b"x")
+    assert await place.replace("a", b"y", b"x") is True
+    assert sorted(one.name for one in (tmp_path / "published").iterdir()) == [".lock", "a"]
+
+
 @pytest.mark.parametrize("name", ["mistyped", "file", "file/below"])
 async def test_a_missing_directory_is_an_error(tmp_path, name):
     """It is mistyped or not mounted: neither created nor taken for an empty archive."""
@@ -199,7 +225,7 @@ async def test_a_missing_directory_is_an_error(tmp_path, name):
     place = DirectoryArchive(tmp_path / name)
     calls = [
         lambda: place.put("a", b"x"),
-        lambda: place.replace("a", b"x"),
+        lambda: place.replace("a", b"x", None),
         lambda: place.get("a"),
     ]
     for call in (*calls, lambda: place.names(""), lambda: place.folders("a/")):
@@ -221,7 +247,8 @@ async def test_an_unreadable_file_is_an_error(tmp_path):
 async def test_a_missing_bucket_is_an_error(emulator):
     """Its objects do not count as absent."""
     place = bucket_at(emulator, "no-such-bucket")
-    for call in (place.put(NAME, b"x"), place.get(NAME), place.names("")):
+    calls = (place.put(NAME, b"x"), place.replace(NAME, b"x", None), place.get(NAME))
+    for call in (*calls, place.names("")):
         with pytest.raises(ArchiveUnavailable, match="gs://no-such-bucket: there is no bucket"):
             await call
     place.close()
@@ -235,7 +262,7 @@ async def test_refusals_of_a_bucket_are_one_error(status, text):
     async with storage_server() as server:
         server.behave = answers(status, b"{")
         place = bucket_at(server.endpoint, deadline_seconds=2.0)  # what fails is tried again
-        for call in (place.names("checkpoints/"), place.replace("checkpoint", b"x")):
+        for call in (place.names("checkpoints/"), place.replace("checkpoint", b"x", None)):
             with pytest.raises(ArchiveUnavailable, match=text):
                 await call
         place.close()

@@ -281,8 +281,28 @@ async def test_a_writer_that_is_overtaken_takes_nothing_back(checkpoints, add, s
     assert (tmp_path / "tiles" / origin / "checkpoint").read_text() == note
 
 
+async def test_a_writer_that_stood_still_takes_nothing_back(checkpoints, add, shelf, tmp_path):
+    """It goes on in its very last step, after others have written for a later checkpoint."""
+    await add(1)
+    await checkpoints.make()
+    inner, others = shelf.inner, TilesWriter(checkpoints, shelf.inner)
+
+    class StandingStill(Away):
+        async def replace(self, name, content, known):
+            await add(1)
+            await checkpoints.make()
+            while await others.write():
+                pass
+            return await super().replace(name, content, known)
+
+    assert await TilesWriter(checkpoints, StandingStill(inner)).write() is True
+    newest, note = await checkpoints.latest()
+    assert (tmp_path / "tiles" / newest.origin / "checkpoint").read_text() == note
+    assert await tiles_state(checkpoints.ledger.database) == (newest.size, False)
+
+
 async def test_an_older_checkpoint_does_not_stay(checkpoints, add, shelf, tmp_path):
-    """A writer that had stood still put it there, and ended; or somebody removed what was there."""
+    """Somebody restored it, or removed what was there."""
     now = [0.0]
     writer = TilesWriter(checkpoints, shelf, lambda: now[0])
     notes = []

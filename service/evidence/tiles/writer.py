@@ -29,8 +29,8 @@ from service.ledger.sql import queries
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether there is a newer checkpoint."""
 AGAIN_SECONDS: Final = 600.0
-"""Between two looks whether what was written last is there still: a writer that had stood still may
-have put an older checkpoint there, and others may have restored or removed it."""
+"""Between two looks whether what was written last is there still: somebody may have restored or
+removed it."""
 EVENTS_MAX: Final = 65_536
 """Whose tiles are made at once, about 14 MB: unless two checkpoints are further apart (they are at
 most three times as far), and then of these alone."""
@@ -113,7 +113,8 @@ class TilesWriter:
             if there.size == size and text != note:  # others have signed it since
                 if not self._holds(note, there):
                     raise EntriesUnsound(f"the stored note of {size} events does not hold")
-                await self._place.replace(checkpoint_name(origin), note.encode())
+                if not await self._replace(origin, note, text):
+                    return True
             await self._tell(there.size)
             self._written, self._again_at = note, now + AGAIN_SECONDS
             return False
@@ -124,12 +125,17 @@ class TilesWriter:
         edge = await self._edge(origin, there)
         records = entries(self._ledger.database, edge.size - edge.size % WIDTH, target.size)
         await self._put(await slice_of(records, edge, target, between))
-        latest, _ = await self._there(origin)
+        latest, text = await self._there(origin)
         if latest is None or latest.size < target.size:  # else another came first
-            text = note if self._holds(note, target) else published
-            await self._place.replace(checkpoint_name(origin), text.encode())
-            await self._tell(target.size)
+            newer = note if self._holds(note, target) else published
+            if await self._replace(origin, newer, text):
+                await self._tell(target.size)
         return True
+
+    async def _replace(self, origin: str, text: str, known: str) -> bool:
+        """Replace the checkpoint unless another writer did since `known` was read."""
+        name = checkpoint_name(origin)
+        return await self._place.replace(name, text.encode(), known.encode() or None)
 
     def _holds(self, note: str, checkpoint: Checkpoint) -> bool:
         """Return whether a stored note is a checkpoint's, signed by our keys.
