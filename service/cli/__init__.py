@@ -25,8 +25,8 @@ from service.core.errors import Refusal
         "serve": "Serve the API, configured by the environment.",
         "worker": "Run the sequencer and the subscribers, without the API.",
         "migrate": "Migrate the database to the newest schema.",
-        "health": "Ask the `serve` or `worker` of this machine whether it works.",
-        "mcp": "Serve an assistant: the sandbox and the reference, by MCP.",
+        "health": "Check that the `serve` or `worker` of this machine works.",
+        "mcp": "Serve the sandbox and the reference to an assistant, by MCP.",
     },
 )
 @click.version_option(package_name="claim-ledger")
@@ -53,8 +53,14 @@ _GROUPS: Final = {
         "Businesses and their connections to partners.",
         {"entities": "add show disconnect"},
     ),
-    "connect": ("Connect links, used as the customer would.", {"connect": "approve decline"}),
-    "onboardings": ("Onboardings, used as their person would.", {"onboardings": "complete show"}),
+    "connect": (
+        "Connect links: approve or decline one for a customer.",
+        {"connect": "approve decline"},
+    ),
+    "onboardings": (
+        "Onboardings: complete one for its user, or show one.",
+        {"onboardings": "complete show"},
+    ),
     "claims": ("Claims and their stages.", {"claims": "show move"}),
     "documents": (
         "Documents of claims, and uploads that were never used.",

@@ -56,7 +56,7 @@ async def show(target: Target, entity_id: str) -> Fields:
 @click.option(
     "--if-version",
     type=WholeNumber(1),
-    help="Only the connection that `show` prints with this version, not one that began later.",
+    help="Only if the connection still has this version, which `show` prints.",
 )
 async def disconnect(
     target: Target, entity_id: str, partner_id: str, if_version: int | None

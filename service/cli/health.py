@@ -17,7 +17,7 @@ SECONDS_MAX: Final = 4.0
 
 @click.command()
 def health() -> None:
-    """Ask the `serve` or `worker` of this machine whether it works; exits with 1 if not.
+    """Check that the `serve` or `worker` of this machine works; exits with 1 if not.
 
     Whether the API is ready, and whether the operations listener lives: those of them that listen,
     of which there has to be one.

@@ -24,7 +24,7 @@ from service.sandbox.fixtures import fixture_ids
 async def issue(
     target: Target, partner_id: str, mode: Mode, name: str | None, once: str | None
 ) -> Fields:
-    """Issue a key. Its token is shown once; despite its `pk_` it is a secret.
+    """Issue a key. Its token is shown once; despite its `pk_` prefix, it is a secret.
 
     Repeated with the same --once, it exits with 1 and names the key that was issued.
     """

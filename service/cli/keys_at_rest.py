@@ -66,7 +66,7 @@ async def rotate(target: Target) -> Fields:
 
 @team_command
 async def verify(target: Target) -> Fields:
-    """Find keys that are gone or wrong: lost, altered, exchanged, mislabelled, or back.
+    """Find keys that are lost, altered, swapped, mislabelled, or back after an erasure.
 
     `lost_keys` are gone although no erasure explains it: an erasure leaves a `PersonalDataErased`
     in the log. `unfit_keys` do not open what is encrypted under them. `faulty_keys` do not open as

@@ -35,9 +35,14 @@ once_option = click.option(
     "--once",
     metavar="REFERENCE",
     callback=_reference,
-    help="A reference of your own: with it, repeating the command makes nothing twice.",
+    help="A reference of your own, which makes it safe to repeat the command.",
 )
 """For commands that make something new each time."""
 
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
 """For commands that otherwise work on every ledger."""
+
+yes_option = click.option(
+    "--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal."
+)
+"""For commands that ask before they do what cannot be undone."""

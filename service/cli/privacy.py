@@ -16,6 +16,7 @@ from service.cli.erasing import (
     warn_of,
     warn_of_unlisted,
 )
+from service.cli.options import yes_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm, progress
 from service.cli.verdict import Fields, Findings, Fine, counted
@@ -37,7 +38,7 @@ REASON_CHARACTERS_MAX: Final = 500
     help="The reason. It stays in the log forever: name a case, not a person.",
 )
 @click.option("--with-claims", is_flag=True, help="Erase an entity's claims as well.")
-@click.option("--yes", is_flag=True, help="Do not ask; required where nobody can be asked.")
+@yes_option
 async def erase(
     target: Target,
     *,

@@ -24,26 +24,29 @@ _COMMANDS: Final = """\
 
 Generated from the commands by `just docs`; a test compares the two.
 
-`dev`, `serve`, `worker` and `migrate` run the service, and `health` asks it whether it works. `mcp`
-serves an assistant of a partner's developer: the sandbox's operations as tools and the reference as
-resources, by the Model Context Protocol.
+`dev`, `serve`, `worker` and `migrate` run the service, and `health` checks whether it works. `mcp`
+serves an assistant over the Model Context Protocol: the sandbox's operations as tools, and the
+reference as resources.
 
-All other commands are the team's. They take `--json` (print one JSON object, also for refusals and
-wrong usage), `--data-dir` (work on the running `claim-ledger dev` of this directory) and
-`--as EMAIL` (who runs the command). Without `--data-dir`, they work on the installation named by
-the three ledgers' URLs, `CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on,
+All other commands are for the service's team.
+
+**Common options.** `--json` prints one JSON object, also for refusals and usage errors.
+`--data-dir PATH` works on the running `claim-ledger dev` of that directory. `--as EMAIL` names the
+person who runs the command.
+
+**Which installation.** Without `--data-dir`, a command works on the installation that the
+environment names: the URLs of the three ledgers (`CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on),
 `CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`
-and the two `keygen` need no installation. A refusal is a line on stderr, with `--json` the error
-envelope on stdout, and exits with 1; wrong usage exits with 2. Commands that check something begin
-with a verdict for people, `OK: …` or `WRONG: …`.
+and both `keygen` commands need no installation.
 
-Whoever runs a command has to belong to the team at that moment, and its events name them as
-`staff:<staff id>`. Without `--as` that is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of
-the team. `staff add` needs nobody while the team is empty, and records `system:installation`.
-`audit verify`, `audit check` and the two `keygen` name nobody.
+**Who runs it.** The person must be a member of the team at that moment. The command's events name
+them as `staff:<staff id>`. The default of `--as` is `CLAIM_LEDGER_STAFF`, and on a `dev` its own
+member of the team. `staff add` needs nobody while the team is empty, and then records
+`system:installation`. `audit verify`, `audit check` and both `keygen` commands name nobody.
 
-| command | what it does |
-|---|---|
+**Output and exit codes.** A command that checks something begins with a verdict, `OK: …` or
+`WRONG: …`. A refusal exits with 1: it is one line on stderr, or with `--json` the error envelope on
+stdout. A usage error exits with 2.
 """
 _SETTINGS: Final = """\
 # Settings
@@ -77,11 +80,10 @@ _EVENTS: Final = "## The events\n\n"
 def documents() -> dict[Path, str]:
     """Return the text of each document by its path."""
     docs = Path("docs")
-    rows = "".join(f"{_row(path, command)}\n" for path, command in commands(cli))
     events = docs / "events.md"
     described = _described()
     return {
-        docs / "cli.md": _COMMANDS + rows,
+        docs / "cli.md": _COMMANDS + "".join(_tables()),
         docs / "settings.md": _SETTINGS + settings_table(),
         events: "".join(events.read_text().partition(_EVENTS)[:2]) + catalogue_document(),
         Path("clients") / "openapi.json": _json(described),
@@ -110,6 +112,22 @@ def commands(group: click.Group, path: str = "claim-ledger") -> Iterator[tuple[s
             yield from commands(command, below)
         else:
             yield below, command
+
+
+def _tables() -> Iterator[str]:
+    """Yield a section for the commands that run the service, and one for each group."""
+    found = list(commands(cli))
+    alone = [one for one in found if one[0].count(" ") == 1]
+    yield _table("The service", "", alone)
+    for name, group in cli.commands.items():
+        if isinstance(group, click.Group):
+            below = [one for one in found if one[0].startswith(f"claim-ledger {name} ")]
+            yield _table(f"`{name}`", f"{group.help}\n\n", below)
+
+
+def _table(title: str, text: str, listed: list[tuple[str, click.Command]]) -> str:
+    rows = "".join(f"{_row(path, command)}\n" for path, command in listed)
+    return f"\n## {title}\n\n{text}| command | what it does |\n|---|---|\n{rows}"
 
 
 def _row(path: str, command: click.Command) -> str:

@@ -10,7 +10,7 @@ from service.storage.check import check as checks_of
 
 @team_command
 async def check(target: Target) -> Fields:
-    """Check the buckets' configuration, and prove uploads; exits with 1 if anything is wrong."""
+    """Check the buckets' configuration and try an upload; exits with 1 if anything is wrong."""
     settings = target.service.settings
     buckets = {"live": settings.live_bucket, "test": settings.test_bucket}
     checks = [

@@ -99,7 +99,7 @@ _OPTIONS: Final = (
         "--sandbox-epoch",
         type=WholeNumber(min=0),
         default=0,
-        help="How often the sandbox had begun anew.",
+        help="With --absent: how often the sandbox had been reset.",
     ),
     click.option(
         "--ledger",
@@ -109,10 +109,12 @@ _OPTIONS: Final = (
         help="Where the claim is absent.",
     ),
     click.option(
-        "--at", metavar="SIZE|TIME", help="A checkpoint by its size, or the last by then."
+        "--at",
+        metavar="SIZE|TIME",
+        help="With --absent: a checkpoint by its size, or the last one made by a time.",
     ),
-    click.option("--entity", metavar="ID", help="Whose claim it would be."),
-    click.option("--partner", metavar="ID", help="Who would have created it."),
+    click.option("--entity", metavar="ID", help="With --absent: the claim's entity."),
+    click.option("--partner", metavar="ID", help="With --absent: the claim's partner."),
     click.option(
         "--absent",
         metavar="PARTNER_CLAIM_ID",

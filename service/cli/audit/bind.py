@@ -11,7 +11,7 @@ from service.facts.caller import LEDGERS
 @team_command
 @ledger_option
 async def bind(target: Target, ledger: str | None) -> Fields:
-    """Say in each log that every later event has a MAC of the event key that signs now.
+    """Record in each log that every later event has a MAC by the event key that signs now.
 
     What has none, or one of an earlier key, is set aside from then on. For an installation that is
     older than the MACs, once every process of the release before has ended; and after

@@ -24,7 +24,7 @@ from service.facts.caller import LEDGERS
 )
 @ledger_option
 async def checkpoint(target: Target, ledger: str | None, *, begin_archive: bool) -> Fields:
-    """Sign and publish each log as it is now; exits with 1 if it lost what was published.
+    """Sign and publish a checkpoint of each log; exits with 1 if it lost published events.
 
     If checkpoints are stored and the archive holds none of them, it is the wrong one, or was lost,
     or is new: nothing is signed unless --begin-publication says that it is new. Where no worker has

@@ -20,7 +20,7 @@ from service.facts.caller import LEDGERS
 @out_option
 @force_option
 @click.option(
-    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="Which one."
+    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="The ledger."
 )
 async def consistency(
     target: Target, old: str, new: str, out: Path, ledger: str, *, force: bool

@@ -16,8 +16,8 @@ countersigned_option: Final = click.option(
     "--countersigned",
     "is_countersigned",
     is_flag=True,
-    help="Up to the newest checkpoint that has the witnesses' quorum and the time stamp of the "
-    "settings, instead of one that is signed now.",
+    help="Use the newest checkpoint that has the witnesses' quorum and the time stamp that the "
+    "settings ask for, instead of signing one now.",
 )
 
 

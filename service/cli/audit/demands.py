@@ -32,14 +32,14 @@ policy_option: Final = click.option(
     "--policy",
     type=_in_file(parse_policy, POLICY_BYTES_MAX),
     metavar="FILE",
-    help="The checkpoint has to have the cosignatures of witnesses that this policy asks for.",
+    help="Require the cosignatures of witnesses that this policy asks for.",
 )
 time_anchor_option: Final = click.option(
     "--time-anchor",
     type=_in_file(TimeAnchor.parse, ANCHOR_BYTES_MAX),
     metavar="FILE",
     multiple=True,
-    help="The checkpoint has to be time-stamped by an authority under this certificate (PEM).",
+    help="Require a time stamp by an authority under this certificate (PEM).",
 )
 
 

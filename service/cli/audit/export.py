@@ -31,7 +31,7 @@ from service.facts.caller import LEDGERS
 @force_option
 @countersigned_option
 @click.option(
-    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="Which one."
+    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="The ledger."
 )
 @click.option(
     "--from",
@@ -41,7 +41,9 @@ from service.facts.caller import LEDGERS
     default=1,
     help="Leave out the events before this position.",
 )
-@click.option("--entity", metavar="ID", help="Only what concerns this entity, each with a proof.")
+@click.option(
+    "--entity", metavar="ID", help="Only the events that concern this entity, each with a proof."
+)
 @click.option(
     "--search",
     is_flag=True,

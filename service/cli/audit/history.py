@@ -31,7 +31,7 @@ _limit = click.option(
     type=WholeNumber(1, LIMIT_MAX),
     default=LIMIT,
     show_default=True,
-    help="At most this many events, the newest.",
+    help="Show at most this many events, the newest ones.",
 )
 
 

@@ -7,7 +7,7 @@ import click
 
 from service.cli.audit.faults import key_needed
 from service.cli.faults import one_line
-from service.cli.options import ledger_option
+from service.cli.options import ledger_option, yes_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm
 from service.cli.verdict import Fields
@@ -19,8 +19,12 @@ from service.facts.caller import LEDGERS
 
 @team_command
 @click.option("--reason", required=True, help="What happened, in the team's own words; recorded.")
-@click.option("--force", is_flag=True, help="Begin one although nothing is lost; once a reason.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Begin one even if nothing is lost; only once for the same reason.",
+)
+@yes_option
 @ledger_option
 async def lineage(
     target: Target, reason: str, ledger: str | None, *, force: bool, yes: bool

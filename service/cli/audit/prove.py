@@ -139,7 +139,7 @@ async def prove(
     "--checkpoint",
     type=note_in,
     metavar="FILE",
-    help="The signed checkpoint of this size that you have from elsewhere: it has to be the same.",
+    help="A signed checkpoint of the same size from another source; it must be identical.",
 )
 @policy_option
 @time_anchor_option
@@ -147,13 +147,13 @@ async def prove(
     "--entry",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="What a tlog-proof or a COSE receipt is of; without it, the .entry beside it.",
+    help="The entry that a tlog-proof or COSE receipt proves; default: the .entry file beside it.",
 )
 @click.option(
     "--earlier",
     type=note_in,
     metavar="FILE",
-    help="A smaller checkpoint of the same origin, time-stamped, too: events that it lacks "
+    help="A smaller, time-stamped checkpoint of the same origin: events that it does not cover "
     "get its time as `not_covered_at`. Needs --time-anchor.",
 )
 @json_option

@@ -61,7 +61,7 @@ def instant(text: str) -> datetime:
     "--at",
     type=instant,
     metavar="TIMESTAMP",
-    help="As of the last event that says it happened by this time, such as `2026-03-01T10:15:30Z`.",
+    help="As of the last event dated no later than this, such as `2026-03-01T10:15:30Z`.",
 )
 @click.option("--position", type=WholeNumber(0), help="As of a position of the log.")
 @click.option("--claim", "claim_id", help="Only this claim and what belongs to it.")
@@ -71,7 +71,7 @@ def instant(text: str) -> datetime:
 @click.option(
     "--independent",
     is_flag=True,
-    help="Fold the claims by independent software too, and compare; needs a direct connection.",
+    help="Also fold the claims with independent software, and compare; needs a direct connection.",
 )
 async def replay(
     target: Target,
@@ -82,7 +82,7 @@ async def replay(
     independent: bool,
     **wanted: str | None,
 ) -> Fields:
-    """Show the state as of any moment, from numbered events alone, without what was erased."""
+    """Show the state as of any moment, replayed from numbered events, without erased data."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)

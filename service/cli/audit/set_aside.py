@@ -3,7 +3,7 @@
 import click
 
 from service.cli.faults import one_line
-from service.cli.options import WholeNumber, ledger_option
+from service.cli.options import WholeNumber, ledger_option, yes_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm
 from service.cli.verdict import Fields
@@ -30,13 +30,15 @@ async def set_aside(target: Target, ledger: str | None) -> Fields:
 
 @team_command
 @click.argument("set_aside_id", type=WholeNumber(1, 2**63 - 1))
-@click.option("--ledger", type=click.Choice(LEDGERS), required=True, help="Whose it is.")
+@click.option(
+    "--ledger", type=click.Choice(LEDGERS), required=True, help="The ledger that it belongs to."
+)
 @click.option("--reason", required=True, help="Why, in the team's own words; recorded.")
-@click.option("--yes", is_flag=True, help="Do not ask; needed without a terminal.")
+@yes_option
 async def _take_back(
     target: Target, set_aside_id: int, ledger: str, reason: str, *, yes: bool
 ) -> Fields:
-    """Give an event that this service wrote its number after all.
+    """Number an event of this service that was set aside.
 
     Afterwards compare the read models (`projections verify`): rows that were made from the event
     may be there still, or have been removed by a rebuild.

@@ -127,7 +127,7 @@ def _spares(_options: object) -> int:
     "--checkpoint",
     type=note_in,
     metavar="FILE",
-    help="An older signed checkpoint that the log has to continue.",
+    help="An older signed checkpoint, which the log must continue.",
 )
 @policy_option
 @time_anchor_option

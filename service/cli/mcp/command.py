@@ -21,7 +21,7 @@ URL: Final = "CLAIMS_API_URL"
     help=f"Address of the API, which ends in `/v1`; also `{URL}`.",
 )
 def mcp(url: str) -> None:
-    """Serve an assistant (MCP, over stdio): the sandbox's operations, and the reference.
+    """Serve the sandbox's operations and the reference to an assistant, by MCP over stdio.
 
     The test key is read from `CLAIMS_API_KEY`. A live key is refused: with one, what an assistant
     does would be real.

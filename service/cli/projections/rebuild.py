@@ -42,8 +42,8 @@ class Completed(NamedTuple):
 _processes_option = click.option(
     "--processes",
     type=WholeNumber(1, PROCESSES_MAX),
-    help=f"How many processes make rows at once. Default: {PROCESSES}, where there are as many "
-    "processors. Each takes two connections of the owner.",
+    help=f"How many processes build rows at once; default: {PROCESSES}, if there are as many "
+    "processors. Each uses two connections of the owner.",
 )
 
 Work = Callable[[RebuildSession, ReadModel, Advance], Awaitable[Completed]]
