@@ -76,14 +76,13 @@ async def _take_room(request: AnyRequest, bytes_max: int) -> None:
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """Return the first header of this name, in lower case, if there is one.
+    """Return the header of this name, in lower case, if there is one.
 
-    The framework's `Headers` decode and index all of them.
+    Several are joined to a list (RFC 9110, 5.3), so whatever takes one value refuses them: a proxy
+    might have looked at another one. The framework's `Headers` decode and index all of them.
     """
-    for key, value in scope["headers"]:
-        if key == name:
-            return value.decode("latin-1")
-    return None
+    values = [value for key, value in scope["headers"] if key == name]
+    return b", ".join(values).decode("latin-1") if values else None
 
 
 def declared_bytes(scope: HTTPScope) -> int:

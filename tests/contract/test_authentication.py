@@ -83,6 +83,17 @@ async def test_each_credential_gets_its_code(shared, partners, state):
                     check(answer, expected(state, credential))
 
 
+@pytest.mark.parametrize("second", ["approved", "pending"])
+async def test_of_two_keys_none_is_chosen(shared, partners, second):
+    """A proxy may have looked at the other one, whichever comes first."""
+    one = ENDPOINTS["list_claims"]
+    values = [f"Bearer {partners[state].live}" for state in ("approved", second)]
+    for order in (values, values[::-1]):
+        headers = [("Authorization", value) for value in order]
+        answer = await shared.client.request(one.method, one.url, headers=headers)
+        refused(answer, "auth_invalid_format")
+
+
 def check(answer: httpx.Response, code: str | None) -> None:
     """Check an answer against the expected code; None: admitted."""
     if code is None:

@@ -133,6 +133,19 @@ async def test_other_content_types_are_refused(partner):
                 refused(await send(partner, name, content, headers), "body_required")
 
 
+@pytest.mark.parametrize("second", ["text/plain", "application/json"])
+async def test_of_two_content_types_none_is_chosen(partner, second):
+    """Contract 7: body_required, whichever comes first."""
+    content = json.dumps(WRITES["create_claim"].body).encode()
+    kinds = ["application/json", second]
+    for order in (kinds, kinds[::-1]):
+        headers = [("Authorization", f"Bearer {partner.keys['live']}")]
+        headers += [("Content-Type", kind) for kind in order]
+        url = f"/v1{ENDPOINTS['create_claim'].path}"
+        answer = await partner.world.client.request("POST", url, content=content, headers=headers)
+        refused(answer, "body_required")
+
+
 async def test_spellings_of_json_in_utf_8_are_accepted(partner):
     """HTTP allows any case, and quotes."""
     content = json.dumps(WRITES["request_connection"].body).encode()
