@@ -55,7 +55,8 @@ test-citus PG_BIN="" *arguments="tests/citus tests/contract":
 test-image *arguments:
     uv run pytest -n 0 tests/deployed/test_image.py {{ arguments }}
 
-# `deploy/compose.yaml`, run as far as a first claim, where a Docker answers.
+# `deploy/compose.yaml`, run as far as a first claim, where a Docker answers that has compose (its
+# plugin, or `apt install docker-compose`).
 test-compose *arguments:
     uv run pytest -n 0 tests/deployed/test_compose_up.py {{ arguments }}
 

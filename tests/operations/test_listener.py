@@ -31,6 +31,7 @@ class Database:
         if not self.up:
             raise ConnectionError
         gauges.set("log_size", 7, "live")
+        gauges.set("ledger_forked", 0, "live")
         gauges.set("hand_overs", 2)
 
 
@@ -67,6 +68,7 @@ async def test_metrics_and_health(scrapes, database):
     database.up = 0
     failing = (await scrapes.make()).health
     assert (failing["status"], failing["faults"]) == ("failing", ["database_up live"])
+    assert failing["unread"] == ["ledger_forked live"]  # which is no finding about the log
     assert failing["figures"]["log_size"] == {"live": None}
 
 
