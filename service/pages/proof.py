@@ -7,6 +7,7 @@ from litestar import get, post
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.pages.shell import lead_to, page, safe_path, with_next
+from service.pages.sign_in import sign_in_page
 from service.pages.site_map import Html, Page
 from service.pages.visit import (
     ProofNeeded,
@@ -56,13 +57,14 @@ def proof_router(proofs: Proofs) -> OneOffRouter:
 
     @get("/proof", opt=PROOF)
     async def ask(request: AnyRequest) -> Html:
-        """Ask for a passkey; lead whoever has none to adding one, or to signing in anew."""
+        """Ask for a passkey; whoever has none is led to adding one, or asked to sign in anew."""
         person = signed_in(request)
         next_path = safe_path(request.query_params.get("next", ""))
         known = await passkeys.of(person.person_id)
         if not known or not ceremonies.are_possible:
-            enrols = person.is_fresh and ceremonies.are_possible
-            return lead_to(with_next("/security/passkey" if enrols else "/sign-in", next_path))
+            if person.is_fresh and ceremonies.are_possible:
+                return lead_to(with_next("/security/passkey", next_path))
+            return sign_in_page(request, next_path, person.email, is_again=True)
         ceremony = await ceremonies.request(person, known)
         return page(request, "proof.html", ceremony=ceremony, next_path=next_path)
 

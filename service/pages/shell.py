@@ -135,7 +135,6 @@ def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> H
         refusal.row.status,
         title=title,
         advice=advice,
-        message=refusal.message,
         faults=_faults(refusal),
         code=refusal.code,
         http_status=refusal.row.status,
@@ -147,7 +146,8 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
     """Return a refusal as a page: what happened, what to do next, its code and status."""
     known = f"refused.{refusal.code}.title" in TEXTS
     name = refusal.code if known else "other"
-    title, advice = text(f"refused.{name}.title"), text(f"refused.{name}.advice")
+    title = text(f"refused.{name}.title")
+    advice = text(f"refused.{name}.advice", message=refusal.message)
     response = refused(request, refusal, title, advice)
     if refusal.row.status in {429, 503}:  # contract section 8
         response.set_header("Retry-After", str(refusal.retry_after_seconds or RETRY_AFTER_SECONDS))

@@ -4,7 +4,7 @@ Asking leaves a cookie in the browser that asked. Any other one has to enter the
 shows: a link that somebody passes on signs nobody in by itself.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -95,6 +95,20 @@ def sign_in_router(
     )
 
 
+def sign_in_page(
+    request: AnyRequest,
+    next_path: str,
+    email: str = "",
+    faults: Sequence[str] = (),
+    *,
+    is_again: bool = False,
+) -> Html:
+    """Return the page that asks for an address; `is_again`: whoever it is is signed in already."""
+    status = 400 if faults else 200
+    values = {"next_path": next_path, "email": email, "faults": faults, "is_again": is_again}
+    return page(request, "sign_in.html", status, **values)
+
+
 def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRouteHandler]:
     """Return the handlers of asking for a link."""
 
@@ -102,7 +116,7 @@ def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRout
     async def ask(request: AnyRequest) -> Html:
         """Ask for an email address."""
         next_path = safe_path(request.query_params.get("next", ""), NOWHERE)
-        return page(request, "sign_in.html", next_path=next_path, email="", faults=())
+        return sign_in_page(request, next_path)
 
     @post("/sign-in", opt={"page": Page("public")})
     async def send(request: AnyRequest) -> Html:
@@ -112,9 +126,7 @@ def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRout
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
         fault = email_fault(email)
         if fault is not None:
-            return page(
-                request, "sign_in.html", 400, next_path=next_path, email=email, faults=(fault,)
-            )
+            return sign_in_page(request, next_path, email, (fault,))
         browser = browser_token(_browser_of(request))
         known = cookie_of(request.headers, KNOWN_COOKIE)
         await sign_in.ask(email, next_path, browser, known, origin=origin)

@@ -122,7 +122,8 @@ def issue_key(
     if key_id in partner.keys:
         raise Refusal("key_state", f"{key_id} was issued by this already. {_SHOWN_THEN}")
     if sum(not key.has_ended(now) for key in partner.keys.values()) >= KEYS_MAX:
-        raise Refusal("limit_reached", f"A partner can have {KEYS_MAX} keys that work.")
+        message = f"A partner can have {KEYS_MAX} keys that work. Revoke one first."
+        raise Refusal("limit_reached", message)
     return [
         ApiKeyIssued(
             partner_id=partner.partner_id,
@@ -229,7 +230,8 @@ def add_member(partner: Partner, *, member_id: str, email: str, email_hash: str)
     if any(one.email_hash == email_hash for one in _known(partner).members.values()):
         return []
     if len(partner.members) >= MEMBERS_MAX:
-        raise Refusal("limit_reached", f"A team can have {MEMBERS_MAX} members.")
+        message = f"A team can have {MEMBERS_MAX} members. Remove one first."
+        raise Refusal("limit_reached", message)
     return [member_added(partner.partner_id, member_id, email, email_hash)]
 
 

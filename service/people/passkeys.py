@@ -55,7 +55,8 @@ class PasskeyCommands:
             if any(one.credential_id == credential_id for one in known):
                 return
             if len(known) >= PASSKEYS_MAX:
-                raise Refusal("limit_reached")
+                message = f"A person can have {PASSKEYS_MAX} passkeys. Remove one first."
+                raise Refusal("limit_reached", message)
             await transaction.append(Append(stream, len(past), [added], cause))
 
         await self.accounts.decide(attempt)

@@ -40,7 +40,8 @@ def add(
     if endpoint_id in known.by_id or endpoint_id in known.removed:
         return []
     if sum(one.mode == mode for one in known.by_id.values()) >= ENDPOINTS_MAX:
-        raise Refusal("limit_reached", f"There can be {ENDPOINTS_MAX} endpoints in each mode.")
+        message = f"There can be {ENDPOINTS_MAX} endpoints in each mode. Remove one first."
+        raise Refusal("limit_reached", message)
     return [EndpointAdded(partner_id, endpoint_id, mode, after, url, tuple(types))]
 
 

@@ -87,9 +87,11 @@ class Queues:
             _SQL.test, endpoint_id, self.clock(), TEST_EVENT, TESTS_MAX, TESTS_AN_HOUR_MAX
         )
         if row is None:
-            raise Refusal(
-                "limit_reached", "Test events are waiting, or were just sent: wait for a while."
+            message = (
+                f"An active endpoint gets {TESTS_MAX} test events at a time, and"
+                f" {TESTS_AN_HOUR_MAX} an hour. Wait for a while."
             )
+            raise Refusal("limit_reached", message)
 
 
 class EndpointQueues:

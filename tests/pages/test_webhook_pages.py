@@ -8,6 +8,8 @@ import pytest
 from service.core.clock import system_clock
 from service.http.rate_limit.limiter import POSTS_PER_MINUTE
 from service.ledger.sql import Sql
+from service.webhooks.decisions import ENDPOINTS_MAX
+from service.webhooks.queues import TESTS_MAX
 from service.webhooks.signing import signing_keys
 from tests.pages.visitor import Visitor
 from tests.patience import eventually
@@ -78,6 +80,21 @@ async def test_an_endpoint_is_added_once_and_shown(world, developer):
     assert (row["mode"], row["types"]) == ("test", "claim.created")
     forged = await visitor.post(path, url=URL, mode="test", endpoint_id="whe_mine", proof="x")
     assert forged.status_code == 400
+
+
+async def test_a_limit_is_told_in_its_own_words(developer):
+    """Which one it is, and what helps: several have the code `limit_reached`."""
+    visitor, _, path = developer
+    for _ in range(ENDPOINTS_MAX):
+        answer, drawn = await added(visitor, path)
+        assert answer.status_code == 303
+    full, _ = await added(visitor, path)
+    assert full.status_code == 409
+    expected = f"There can be {ENDPOINTS_MAX} endpoints in each mode. Remove one first."
+    assert expected in text_of(full.text)
+    answers = [await visitor.post(f"{path}/{drawn['endpoint_id']}/test") for _ in range(9)]
+    waiting = next(one for one in answers if one.status_code == 409)
+    assert f"gets {TESTS_MAX} test events at a time" in text_of(waiting.text)
 
 
 async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, developer):
