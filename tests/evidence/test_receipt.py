@@ -12,6 +12,7 @@ from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.receipt_writer import begins, find_claim, make_receipt, numbered_stream
 from service.ledger.sequencer import SequencingTimeout
 from tests.evidence.evidence_world import KEY, OTHER, received, signed
+from tests.patience import PATIENCE_SECONDS
 from tests.world import STAFF
 
 
@@ -78,11 +79,12 @@ async def test_a_receipt_of_unnumbered_events_times_out(keyed, monkeypatch):
     live = keyed.service.modes["live"]
     row = await live.claim_list.by_id(keyed.about[1])
     assert receipt_writer.NUMBERING_SECONDS_MAX == 30
-    monkeypatch.setattr(receipt_writer, "NUMBERING_SECONDS_MAX", 0.2)
     async with live.ledger.transaction() as transaction:
         await transaction.connection.execute("select from live.head for update")
+        monkeypatch.setattr(receipt_writer, "NUMBERING_SECONDS_MAX", 0.2)
         with pytest.raises(SequencingTimeout, match="wait for their numbers"):
             await numbered_stream(live.ledger, row["stream_id"])
+    monkeypatch.setattr(receipt_writer, "NUMBERING_SECONDS_MAX", PATIENCE_SECONDS)
     assert all(one["position"] for one in await numbered_stream(live.ledger, row["stream_id"]))
 
 

@@ -190,9 +190,12 @@ def test_no_event_is_ours_before_one_was_checked():
 @pytest.mark.parametrize("places", [1, 3])
 async def test_parts_are_read_through_a_pooler(log, database_url, folder, spares, asked, places):
     """Where it has no place for the other processes, their parts are read here."""
+    waits = 2 if places == 1 else int(PATIENCE_SECONDS)
     with (
         logins(database_url) as made,
-        pooler(database_url, made, folder, default_pool_size=places, query_wait_timeout=2) as urls,
+        pooler(
+            database_url, made, folder, default_pool_size=places, query_wait_timeout=waits
+        ) as urls,
     ):
         database = Database(
             urls["ACCOUNTS_DATABASE_URL"],

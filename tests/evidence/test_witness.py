@@ -6,6 +6,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from hashlib import sha256
 from itertools import pairwise
 from urllib.parse import urlsplit
@@ -220,8 +221,9 @@ def test_a_connection_ends_however_slowly_its_bytes_come(witness, monkeypatch):
             b"POST /add-checkpoint HTTP/1.1\r\nContent-Length: 9",
         ):
             with row(begun), _connected(url) as connection:
-                connection.sendall(begun)
-                assert connection.recv(1) == b""
+                with suppress(ConnectionError):  # it may have ended before these came
+                    connection.sendall(begun)
+                assert _all_of(connection) == b""
 
 
 def test_a_stranger_leaves_room_for_the_log():

@@ -9,9 +9,10 @@ import pytest
 import structlog
 from limits.aio.storage import RedisStorage
 
+from service.http.rate_limit import redis
 from service.http.rate_limit.limiter import RateLimiter
 from tests.http.limiting import HOUR, Make, admitted, charge, is_blocked
-from tests.patience import eventually, waiting
+from tests.patience import PATIENCE_SECONDS, eventually, waiting
 from tests.redis_server import RedisServer
 
 TAKEOVER_SECONDS_MAX = 1.6
@@ -24,6 +25,8 @@ def _begin_together(barrier: Barrier) -> None:
 
 
 def _worker(url: str) -> int:
+    redis.TIMEOUT_SECONDS = PATIENCE_SECONDS  # in a process of its own
+
     async def run() -> int:
         limiter = RateLimiter(redis_url=url, per_minute=120, window_seconds=HOUR)
         _together[0].wait()
@@ -124,7 +127,7 @@ async def test_a_restart_goes_unnoticed(make: Make, redis_server: RedisServer) -
 async def test_memory_takes_over(make: Make, redis_server: RedisServer, fault: str) -> None:
     """Redis refuses or hangs: charges are answered at once, and the process keeps to the limit."""
     heard: list[bool] = []
-    limiter = make(redis_server.url, on_degraded=heard.append)
+    limiter = make(redis_server.url, on_degraded=heard.append, patient=fault == "kill")
     with structlog.testing.capture_logs() as logs:
         before = await charge(limiter, 50)
         getattr(redis_server, fault)()
@@ -144,7 +147,9 @@ async def test_memory_takes_over(make: Make, redis_server: RedisServer, fault: s
 async def test_redis_comes_back(make: Make, redis_server: RedisServer, fault: str) -> None:
     """When Redis is back the windows are shared again, and no process gets more than the limit."""
     heard: list[bool] = []
-    one = make(redis_server.url, on_degraded=heard.append, probe_seconds=0.1)
+    one = make(
+        redis_server.url, on_degraded=heard.append, probe_seconds=0.1, patient=fault == "kill"
+    )
     getattr(redis_server, fault)()
     assert admitted(await charge(one, 100)) == 100
     await asyncio.sleep(0.4)

@@ -57,7 +57,7 @@ async def submitted(batcher, commands):
 
 def batcher_of(runs, **more):
     """Return a batcher with one transaction at a time, unless said otherwise."""
-    return Batcher(runs, **{"batch_max": 4, "concurrency": 1, "deadline": 1.8} | more)
+    return Batcher(runs, **{"batch_max": 4, "concurrency": 1, "deadline": PATIENCE_SECONDS} | more)
 
 
 def raise_for(error, *, times=10**6, when=lambda _commands: True):
@@ -208,6 +208,7 @@ async def test_waiting_is_bounded_in_time():
         answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(answer) for answer in answers] == [LedgerUnavailable] * 5
     assert waited() < 0.2
+    batcher._deadline = PATIENCE_SECONDS  # noqa: SLF001 - short for those that hang alone
     runs.gate.set()
     assert await batcher.submit(Command("after", 9)) == 9
     assert runs.sizes == [1, 1]
@@ -245,7 +246,8 @@ async def test_a_command_whose_stream_stays_locked_ends_at_its_deadline():
     runs = Runs()
     runs.gate.set()
     batcher = batcher_of(conflicting(runs, 10**6, StreamLocked("locked")), deadline=0.3)
-    locked = asyncio.create_task(batcher.submit(Command("a")))
+    (locked,) = await submitted(batcher, [Command("a")])
+    batcher._deadline = PATIENCE_SECONDS  # noqa: SLF001 - short for that one alone
     for number in range(20):
         assert await batcher.submit(Command("b", number)) == number
     with pytest.raises(LedgerUnavailable):
@@ -256,7 +258,7 @@ async def test_a_batch_is_bounded_in_bytes():
     """Commands go together up to a sum; one that is larger goes alone."""
     runs = Runs()
     runs.gate.set()
-    batcher = batcher_of(runs, batch_max=100, deadline=PATIENCE_SECONDS)
+    batcher = batcher_of(runs, batch_max=100)
     sizes = [30 * 1024, *[100 * 1024] * 5, 998 * 1024, *[1000] * 40]
     commands = [Command(f"s{nr}", nr, size) for nr, size in enumerate(sizes)]
     assert await asyncio.gather(*map(batcher.submit, commands)) == list(range(len(sizes)))
@@ -269,7 +271,7 @@ async def test_a_small_command_waits_for_one_large_batch_at_most():
     """Large ones take one of the places; with a single place, they take turns with small ones."""
     for concurrency in (1, 2):
         runs = Runs()
-        batcher = batcher_of(runs, concurrency=concurrency, deadline=PATIENCE_SECONDS)
+        batcher = batcher_of(runs, concurrency=concurrency)
         large = [Command(f"l{nr}", nr, 998 * 1024) for nr in range(8)]
         small = [Command(f"s{nr}", 100 + nr) for nr in range(4)]
         tasks = await submitted(batcher, [*large, *small])
@@ -285,7 +287,7 @@ async def test_a_batch_that_missed_its_deadline_is_halved_and_not_repeated():
     """Its commands are answered; the next batches are small, and grow again while they succeed."""
     runs = Runs(raise_for(LedgerUnavailable("late"), when=lambda commands: len(commands) > 8))
     runs.gate.set()
-    batcher = batcher_of(runs, batch_max=32, deadline=PATIENCE_SECONDS)
+    batcher = batcher_of(runs, batch_max=32)
     given = 0
     for _ in range(6):
         commands = [Command(f"s{nr}", nr, 1000) for nr in range(32)]
