@@ -23,6 +23,8 @@ from service.core.garbage import leave_out_what_is_there
 from service.http.connections import ConnectionWatch, allow_files
 from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
 
+SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a directory with a random name is made in it
+
 log = structlog.get_logger()
 
 
@@ -54,7 +56,7 @@ def serve_forever(settings: Settings) -> None:
     warn_of_untrusted_proxy(settings)
     asyncio.run(check_logins(settings))
     prepare_forks()
-    with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-") as directory:
+    with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-", dir=_memory()) as directory:
         if settings.operations_port:
             # prometheus-client keeps metrics for another process in files, and reads where from
             # the environment when it is imported: before anything of theirs is imported.
@@ -80,6 +82,15 @@ def serve_forever(settings: Settings) -> None:
         has_work = settings.run_worker or settings.operations_port
         with WorkerProcess() if has_work else nullcontext():
             server.serve()
+
+
+def _memory() -> str | None:
+    """Return where files are in memory; None where no such place is known.
+
+    Processes count in files that they map. Where those are on a disk that is full, the kernel kills
+    each process that counts something new (SIGBUS), although the API needs no disk.
+    """
+    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
 
 
 def _import_application() -> None:
