@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import subprocess
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -380,3 +381,35 @@ def test_kms_is_asked_at_the_start_alone(database_url, tmp_path):
     for one in done:
         assert (one.returncode, one.stderr.count("\n")) == (1, 1)
         assert f"{NAME}: KMS refuses, or is away: 403" in one.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Return an empty directory for temporary files, on a disk of its own."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mounting = ["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", folder]
+    if os.geteuid() != 0 or subprocess.run(mounting, check=False).returncode:
+        pytest.skip("mounting a small file system is root's way")
+    yield folder
+    subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_the_api_needs_no_disk(database_url, tmp_path, small_disk):
+    """What was never counted before is answered and counted while no byte is left."""
+    port = str(free_port())
+    env = settings(database_url, tmp_path, OPERATIONS_PORT=port) | {"TMPDIR": str(small_disk)}
+    with running("serve", env, tmp_path / "log"):
+        up(env)
+        with suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as filler:
+            while filler.write(bytes(4096)):
+                pass
+        with httpx.Client(
+            base_url=address_of(env), timeout=PATIENCE_SECONDS, verify=NO_TLS
+        ) as http:
+            for path in ("/v1/claims", "/v1/events", "/v1/nothing", "/docs", "/", "/sign-in"):
+                assert not http.get(path).is_server_error
+                assert http.delete(path).is_client_error
+        counted = scraped(env).text
+    assert 'claim_ledger_requests_total{code="not_found"' in counted
+    assert "Unexpected exit" not in (tmp_path / "log").read_text()

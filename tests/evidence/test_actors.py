@@ -17,6 +17,7 @@ from service.facts.claims import ClaimStageChanged
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.partners import (
     ApiKeyIssued,
+    ApiKeyRebound,
     ApiKeyRevoked,
     MemberAdded,
     MemberRemoved,
@@ -186,6 +187,32 @@ def test_keys_do_not_act_in_the_ledger_of_accounts():
     said = fault_of((50, "partner:ptn_1/key_1"), ledger="accounts")
     assert said is not None
     assert "issued to ptn_1 for live" in said
+
+
+def test_keys_of_both_modes_bind_their_own_hashes_in_the_ledger_of_accounts():
+    """Those of an earlier release do, when they are used; no other key's, and nothing else."""
+    cases = [
+        ("key_1", "key_1", None),
+        ("key_test", "key_test", None),
+        ("key_1", "key_test", "the key was issued to ptn_1 for live"),
+        ("key_unknown", "key_unknown", "no such key was issued"),
+    ]
+    with every_row() as row:
+        for by, bound, why in cases:
+            with row(by, bound):
+                actor = f"partner:ptn_1/{by}"
+                rebound = state(ApiKeyRebound("ptn_1", bound, b"hash", 2), 50, actor, "accounts")
+                check = actors(ledger="accounts")
+                check.take(rows((50, actor))[0]._replace(topic="ApiKeyRebound", state=rebound))
+                fault = check.fault()
+                assert (fault and fault.sentence.rpartition(": ")[2]) == (why and f"{why}.")
+    check = actors(ledger="accounts")
+    rebinding, another = rows((50, "partner:ptn_1/key_1"), (50, "partner:ptn_1/key_1"))
+    mine = state(ApiKeyRebound("ptn_1", "key_1", b"hash", 2), 50, "partner:ptn_1/key_1", "accounts")
+    check.take(rebinding._replace(topic="ApiKeyRebound", state=mine))
+    assert check.fault() is None
+    check.take(another)
+    assert check.fault() is not None
 
 
 def test_further_findings_are_counted():

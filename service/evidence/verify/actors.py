@@ -30,6 +30,9 @@ SYSTEM: Final = frozenset(
 FORMER: Final = frozenset({"staff:cli"})
 """Actors who were nobody in particular, as releases recorded them whose events have no MAC."""
 
+REBOUND: Final = "ApiKeyRebound"
+"""All that keys, of both modes, do in the ledger of accounts: each binds its own hash."""
+
 _SHOWN_MAX: Final = 120
 
 
@@ -42,12 +45,22 @@ class _Who(msgspec.Struct):
     meta: _Meta
 
 
+class _Key(msgspec.Struct):
+    partner_id: str
+    key_id: str
+
+
+class _OfKey(msgspec.Struct):
+    data: _Key
+
+
 class _Waiting(NamedTuple):
     position: int
     actor: str
     stream: UUID
 
 
+_OF_KEY: Final = msgspec.json.Decoder(_OfKey)
 WHO: Final = msgspec.json.Decoder(_Who)
 """Reads of an event who did something, and when."""
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError)
@@ -89,7 +102,7 @@ class Actors:
         elif actor.startswith("customer:"):
             self._customer(row.position, actor)
         else:
-            self._check(row.position, actor, at)
+            self._check(row, actor, at)
         self.before.append(at)
 
     def look_back(self, states: Sequence[bytes]) -> bool:
@@ -106,18 +119,21 @@ class Actors:
         except UNREADABLE:
             return None
 
-    def _check(self, position: int, actor: str, at: str) -> None:
-        span = self._spans.get(actor)
+    def _check(self, row: LogRow, actor: str, at: str) -> None:
+        of_any_mode = self._ledger == "accounts" and _rebinds_itself(row, actor)
+        span = None if of_any_mode else self._spans.get(actor)
         if span is None:
-            found = self._span(actor)
+            found = self._span(actor, of_any_mode=of_any_mode)
             if isinstance(found, str):
-                self._found(position, actor, found)
+                self._found(row.position, actor, found)
                 return
-            span = self._spans[actor] = found
+            span = found
+            if not of_any_mode:  # it says nothing of what else the key may do
+                self._spans[actor] = span
             if span.until == NEVER:
                 self.open_since[actor] = span.since
         if not span.since <= at <= span.until or self._is_late(span, at):
-            self._found(position, actor, _outside(span, at))
+            self._found(row.position, actor, _outside(span, at))
 
     def waiting(self) -> list[UUID]:
         """Return the streams of entities that were not looked for yet."""
@@ -136,12 +152,12 @@ class Actors:
         others = "another event" if self._others == 1 else f"{self._others} other events"
         return first._replace(sentence=f"{first.sentence} So it is with {others}.")
 
-    def _span(self, actor: str) -> Span | str:
+    def _span(self, actor: str, *, of_any_mode: bool) -> Span | str:
         """Return when an actor could act, or why it never could."""
         kind, _, name = actor.partition(":")
         match kind:
             case "partner":
-                return self._of_key(*name.partition("/")[::2])
+                return self._of_key(*name.partition("/")[::2], of_any_mode=of_any_mode)
             case "staff":
                 return self._known.staff.get(name) or "nobody of that id was ever staff"
             case "member":
@@ -151,11 +167,12 @@ class Actors:
             case _:
                 return "that is nobody who could act"
 
-    def _of_key(self, partner_id: str, key_id: str) -> Span | str:
+    def _of_key(self, partner_id: str, key_id: str, *, of_any_mode: bool) -> Span | str:
         key = self._known.key(key_id)
         if key is None:
             return "no such key was issued"
-        if (key.partner_id, key.mode) != (partner_id, self._ledger):
+        mode = key.mode if of_any_mode else self._ledger
+        if (key.partner_id, key.mode) != (partner_id, mode):
             return f"the key was issued to {_shown(key.partner_id)} for {_shown(key.mode)}"
         return key.span
 
@@ -202,6 +219,16 @@ class Actors:
         self._others += 1
         if position < (self._first.position or 0):  # an entity that was waited for
             self._first = fault
+
+
+def _rebinds_itself(row: LogRow, actor: str) -> bool:
+    if row.topic != REBOUND:
+        return False
+    try:
+        key = _OF_KEY.decode(row.state).data
+    except UNREADABLE:
+        return False
+    return actor == f"partner:{key.partner_id}/{key.key_id}"
 
 
 def _outside(span: Span, at: str) -> str:
