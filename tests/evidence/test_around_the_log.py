@@ -1,13 +1,18 @@
 """`audit verify` looks at what surrounds a log that holds: what is published, what protects it."""
 
+from functools import partial
+
 import pytest
 
+from service.core.spares import Spares
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.note import NoteKey
 from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
+from service.evidence.verify import confirm, ledger_verifier
 from service.evidence.verify.beside import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
+from service.evidence.verify.public_ids import are_kept
 from tests.evidence.checkpointing import KEY
 from tests.ledger.merkle_tree import MerkleTree
 from tests.tables import every_row
@@ -145,16 +150,63 @@ async def test_published_indexes_of_streams_are_those_of_the_events(
     assert (await verified()).ok
 
 
-async def test_ids_that_partners_see_are_kept_from_others(verified, owner):
+@pytest.mark.parametrize(
+    ("number", "position", "said"),
+    [(1, 1, "at position 1"), (4, 5, "at position 5"), (5, None, "that waits for its number")],
+)
+async def test_ids_that_partners_see_are_kept_from_others(
+    verified, add, owner, number, position, said
+):
     """Each that an event has drawn stands in the table that keeps it unique."""
+    await add(1)
     assert (await verified()).ok
-    (public_id,) = owner.execute("select min(public_id) from accounts.public_ids").fetchone()
+    ids = owner.execute("select public_id from accounts.public_ids order by 1").fetchall()
+    (public_id,) = ids[number - 1]
     owner.execute("alter table accounts.public_ids disable trigger append_only")
     owner.execute("delete from accounts.public_ids where public_id = %s", [public_id])
     owner.execute("alter table accounts.public_ids enable always trigger append_only")
     verdict = await verified()
-    assert (verdict.ok, verdict.position) == (False, 1)
-    assert "has drawn is not kept from others" in verdict.fault
+    assert (verdict.ok, verdict.position) == (False, position)
+    assert f"the event {said} has drawn is not kept from others" in verdict.fault
+
+
+async def test_ids_are_looked_up_by_whoever_reads_their_events(
+    verified, accounts, place, owner, monkeypatch
+):
+    """Once, where all are kept; where one is not, a statement over all events finds the first."""
+    looked, look = [], ledger_verifier.public_ids_fault
+
+    async def watched(*arguments, waiting_alone):
+        looked.append(waiting_alone)
+        return await look(*arguments, waiting_alone=waiting_alone)
+
+    monkeypatch.setattr(ledger_verifier, "public_ids_fault", watched)
+    monkeypatch.setattr(confirm, "PART_EVENTS_MIN", 2)
+    await verified()
+    evidence = await published_evidence(place, "accounts", [KEY], None)
+    with Spares(1) as spares:
+        assert (await verify_ledger(accounts.database, evidence, spares=spares)).ok
+        owner.execute("alter table accounts.public_ids disable trigger append_only")
+        owner.execute(
+            "delete from accounts.public_ids where public_id = "
+            "(select max(public_id) from accounts.public_ids)"
+        )
+        owner.execute("alter table accounts.public_ids enable always trigger append_only")
+        verdict = await verify_ledger(accounts.database, evidence, spares=spares)
+    assert (verdict.position, "is not kept" in verdict.fault) == (5, True)
+    assert looked == [True, True, False]
+
+
+async def test_no_id_is_taken_for_another(accounts, add, owner):
+    """Whatever somebody has put into an event: only the very ids that are kept count."""
+    await add(2)
+    kept = [row[0].encode() for row in owner.execute("select public_id from accounts.public_ids")]
+    odd = [b"", kept[0] + b"\\", kept[0] + b"\0", kept[0] + b",", "\u00fc".encode(), kept[0][:-1]]
+    async with accounts.database.background.connection() as connection:
+        ask = partial(are_kept, connection, "accounts")
+        assert await ask([])
+        assert await ask([*kept, kept[0]])
+        assert [one for one in odd if await ask([one]) or await ask([*kept, one])] == []
 
 
 async def test_dates_of_checkpoints_that_cannot_be_right_are_named(verified, accounts, owner):

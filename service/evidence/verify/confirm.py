@@ -60,11 +60,13 @@ async def confirmed(
     *,
     reading: Reading | None,
     parts: int = 1,
+    tell: Callable[[bool], object] = lambda _are_kept: None,
 ) -> bool:
     """Return whether the log holds, in the caller's snapshot; `walk` has its tree then.
 
     Without `reading` this process reads all `parts` alone. What `walk` and `advance` were told is
-    of no use where this returns False.
+    of no use where this returns False. `tell` is told whether the ids that numbered events have
+    drawn are kept from others, which no event depends on, unless nobody has looked.
     """
     sizes = [one.size for one in walk.expected]
     if any(one.root is None for one in walk.expected) or walk.compare() is not None:
@@ -75,9 +77,11 @@ async def confirmed(
     joined = _Joined(walk, len(tasks), advance)
     with closing(joined.streams):
         outcomes = await _outcomes(connection, tasks, joined, reading)
+        if outcomes is None:
+            return False
+        tell(all(one.ids_are_kept for one in outcomes))
         return (
-            outcomes is not None
-            and joined.holds()
+            joined.holds()
             and walk.end() is None
             and macs_hold(judges.keys, outcomes)
             and await _streams_hold(connection, walk, joined.streams, outcomes, judges.schema)

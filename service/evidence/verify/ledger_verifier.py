@@ -21,7 +21,6 @@ from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import Actors
-from service.evidence.verify.beside import public_ids_fault
 from service.evidence.verify.confirm import Judges, Reading, confirmed
 from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
@@ -29,6 +28,7 @@ from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.kept_nodes import nodes_fault
 from service.evidence.verify.known_actors import known_actors
 from service.evidence.verify.pinpoint import pinpoint
+from service.evidence.verify.public_ids import public_ids_fault
 from service.evidence.verify.published_leaves import leaves_fault
 from service.evidence.verify.published_streams import streams_fault
 from service.evidence.verify.rows import FIRST, Macs, log_rows
@@ -74,26 +74,32 @@ async def verify_ledger(
         reading = None
         if spares and database.shares_snapshots:
             reading = Reading(spares, database, DEADLINE_SECONDS, STATEMENT_SECONDS_MAX)
-        confirm = partial(confirmed, reading=reading)
+        kept: list[bool] = []
+        confirm = partial(confirmed, reading=reading, tell=kept.append)
         verdict = await verify(
             connection, database.schema, evidence, advance, accounts, event_keys, confirm
         )
         if not verdict.ok:
             return verdict
-        fault = await _around(connection, database, evidence)
+        fault = await _around(connection, database, evidence, ids_are_kept=kept == [True])
         if fault is not None:
             return verdict.with_fault(fault)
         return await witnessed(connection, database.schema, evidence, verdict)
 
 
-async def _around(connection: Connection, database: Database, evidence: Evidence) -> Fault | None:
-    """Return the first fault around a log that holds: what is published, and what protects it."""
+async def _around(
+    connection: Connection, database: Database, evidence: Evidence, *, ids_are_kept: bool
+) -> Fault | None:
+    """Return the first fault around a log that holds: what is published, and what protects it.
+
+    `ids_are_kept`: of the numbered events, nobody needs to look again.
+    """
     schema = database.schema
     lineages = await lineages_of(connection, schema, evidence.keys)
     return (
         await leaves_fault(evidence, lineages)
         or await definitions_fault(connection, schema)
-        or await public_ids_fault(connection, schema)
+        or await public_ids_fault(connection, schema, waiting_alone=ids_are_kept)
         or await streams_fault(connection, schema, evidence, lineages)
         or await nodes_fault(connection, database)
     )

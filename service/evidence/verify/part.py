@@ -15,6 +15,7 @@ from uuid import UUID
 from service.evidence.verify.actors import BEFORE_MAX, UNREADABLE, WHO, Actors
 from service.evidence.verify.known_actors import NEVER, KnownActors
 from service.evidence.verify.part_macs import Odd, PartMacs
+from service.evidence.verify.public_ids import BEGINS, ID_BYTES_MAX, are_kept
 from service.evidence.verify.rows import FIRST, LogRow
 from service.evidence.verify.segments import STREAMS_MAX, PartStreams, Segments
 from service.ledger.binding import BOUND_TOPIC
@@ -72,13 +73,15 @@ class PartOutcome(NamedTuple):
 
     `lowest_key` is the oldest event key that a MAC before the first boundary is of, and
     `oldest_key` the one that the last boundary names, or UNBOUND. `acted` are streams of entities
-    that have to have begun before a turn of this part's segments.
+    that have to have begun before a turn of this part's segments. `ids_are_kept`: all that its
+    events have drawn.
     """
 
     size: int
     lowest_key: int
     oldest_key: int
     acted: Sequence[tuple[bytes, int]]
+    ids_are_kept: bool
 
 
 class PartCheck:
@@ -95,6 +98,8 @@ class PartCheck:
         self._streams = PartStreams(send)
         self._topics: dict[bytes, str] = {}
         self._macs = PartMacs(task.schema, task.keys)
+        self._drawn: list[bytes] = []
+        self._ids_are_kept = True
         self._actors: Actors | None = None
         if task.actors is not None:
             self._actors = Actors(task.schema, task.actors, self._streams)
@@ -122,12 +127,19 @@ class PartCheck:
         while self.holds and after != end:
             upto = after + STEP if end is None else min(after + STEP, end)
             await self._copy(connection, after, upto)
+            await self._look_up(connection)
             if self._due <= upto:  # the log's end, unless something is beyond a gap
                 size = self._due - 1
                 await self._copy(connection, size, BEYOND)
                 self.holds = self.holds and end is None and self._due == size + 1
                 return
             after = upto
+
+    async def _look_up(self, connection: Connection) -> None:
+        """Look up the ids that the events of a step have drawn."""
+        drawn, self._drawn = self._drawn, []
+        if self.holds and self._ids_are_kept:
+            self._ids_are_kept = await are_kept(connection, self._task.schema, drawn)
 
     def stop(self) -> None:
         """Let the rest be: another part does not hold. The caller's connection stays usable."""
@@ -196,6 +208,7 @@ class PartCheck:
         before = None if actors is None else actors.before
         decode, has_keys = WHO.decode, self._task.keys is not None
         usual, made = macs.usual
+        drawn, begins_of = self._drawn, BEGINS.get
         while at + fixed_bytes <= size:
             columns, n1, position, n2, append_id, n3, version, n4, stream, n5, logged, mac_bytes = (
                 fixed(data, at)
@@ -242,6 +255,10 @@ class PartCheck:
             elif version != (known >> 64) + 1 or append_id <= known & 0xFFFF_FFFF_FFFF_FFFF:
                 raise Odd
             last[stream] = version << 64 | append_id
+            begins = begins_of(name)
+            if begins is not None and (drawn_at := state.find(begins) + 1):
+                drawn_at += len(begins) - 1
+                drawn.append(state[drawn_at : drawn_at + ID_BYTES_MAX].partition(b'"')[0])
             if before is not None:
                 try:
                     meta = decode(state).meta
@@ -307,4 +324,4 @@ class PartCheck:
         self._subtrees = Subtrees(size)
         self._streams.put_away()
         macs, acted = self._macs, self._streams.elsewhere
-        return PartOutcome(size, macs.lowest, macs.oldest, [*acted.items()])
+        return PartOutcome(size, macs.lowest, macs.oldest, [*acted.items()], self._ids_are_kept)

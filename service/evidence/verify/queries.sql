@@ -3,7 +3,8 @@
 select origin, size, note, tree from ledger.checkpoints order by size, origin
 
 -- name: drawn_ids
--- The first of the events that have drawn an id ($1: topics, $2: how its field begins) that is not among
+-- The first of the events that have drawn an id ($1: topics, $2: how its field begins, $3: how many bytes
+-- of it are looked at), or with $4 of those alone that wait for their number, that is not among
 -- those that are kept unique. The state is JSON, whose strings have no bare quotation mark. `offset 0`
 -- makes the id before the join: that would keep whole states otherwise, on disk beyond work_mem.
 select min(d.append_id) as append_id
@@ -12,14 +13,16 @@ from (
         e.append_id,
         split_part(
             encode(
-                substring(e.state from position(n.begins in e.state) + length(n.begins) for 80),
+                substring(e.state from position(n.begins in e.state) + length(n.begins) for $3::int),
                 'escape'
             ),
             '"', 1
         ) as public_id
     from ledger.events as e
     join unnest($1::text[], $2::bytea[]) as n (topic, begins) on n.topic = e.topic
-    where position(n.begins in e.state) > 0
+    where
+        position(n.begins in e.state) > 0
+        and (not $4::boolean or exists(select from ledger.pending where append_id = e.append_id))
     offset 0
 ) as d
 where not exists (select from ledger.public_ids as p where p.public_id = d.public_id)
@@ -86,6 +89,13 @@ select
 from unnest($1::int[], $2::bigint[]) as w (level, node_index)
 left join ledger.tree_nodes as n on n.level = w.level and n.node_index = w.node_index
 order by w.level, w.node_index
+
+-- name: kept_ids
+-- How many of these ids are among those that are kept unique. They are in one text, since each member of
+-- an array costs as much as looking it up; none of them has a quotation mark.
+select count(*) as kept
+from string_to_table($1::text, '"') as d (public_id)
+where exists(select from ledger.public_ids as p where p.public_id = d.public_id collate "C")
 
 -- name: misdated
 -- The first checkpoint whose date cannot be right, why, and how many there are: beyond $1, before an
