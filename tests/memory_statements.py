@@ -170,13 +170,17 @@ def _keys_of(tables: Tables, partner_id: object) -> Iterator[Values]:
         yield row | {"used_at": None, "sandbox_epoch": partner["sandbox_epoch"]}
 
 
-def _access(tables: Tables, partner_id: object, entity_id: object) -> Values | None:
-    """Return an entity and a partner's connection to it."""
-    names = ("entity_id", "name", "established", "version", "connected_at", "disconnected_at")
-    entities = tables.where("entities", entity_id=entity_id)
-    links = tables.where("connections", entity_id=entity_id, partner_id=partner_id)
-    found = (entities[0] if entities else {}) | (links[0] if entities and links else {})
-    return {name: found.get(name) for name in names}
+def _access(tables: Tables, connection: object, entity_id: object) -> Values:
+    """Return an entity, and the last event of a connection."""
+    events = tables.where("events", originator_id=connection)
+    last = max(events, key=lambda event: event["originator_version"], default={})
+    (entity,) = tables.where("entities", entity_id=entity_id) or [{}]
+    return {
+        **{name: entity.get(name) for name in ("entity_id", "name", "established")},
+        **{name: last.get(name) for name in ("topic", "state", "mac")},
+        "connection_id": last.get("append_id"),
+        "version": last.get("originator_version"),
+    }
 
 
 def _established(tables: Tables, email_hash: object, number_hash: object) -> list[Values]:
@@ -199,9 +203,9 @@ def _onboarding_context(
         found |= _made(event)
     for onboarding in tables.where("onboardings", stream_id=stream):
         entity_id = onboarding["entity_id"]
-        known = _access(tables, partner_id, entity_id)
         (entity,) = tables.where("entities", entity_id=entity_id)
-        found["disconnected_at"] = known["disconnected_at"]
+        for link in tables.where("connections", entity_id=entity_id, partner_id=partner_id):
+            found["disconnected_at"] = link["disconnected_at"]
         for key in tables.where("data_keys", key_id=entity["stream_id"]):
             found |= {name: key[name] for name in names}
     return [found]
@@ -221,11 +225,11 @@ def _link(tables: Tables, hashed: bytes) -> list[Values]:
 
 
 def _claims_context(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
-    for partner_id, entity_id, stream in zip(*asked, strict=True):
+    for entity_id, connection, stream in zip(*asked, strict=True):
         made = tables.where("events", originator_id=stream, originator_version=1)
         (key,) = tables.where("data_keys", key_id=stream) or [{}]
         sealed = {name: key.get(name) for name in ("key_id", "wrapped", "master_key_id")}
-        access = _access(tables, partner_id, entity_id)
+        access = _access(tables, connection, entity_id)
         (first,) = made or [{}]
         yield access | _made(first) | sealed
 
@@ -236,8 +240,8 @@ def _events_of(tables: Tables, topic: object) -> Iterator[Values]:
         yield {name: row[name] for name in names}
 
 
-def _state(tables: Tables, partner_id: object, entity_id: object) -> list[Values]:
-    found = _access(tables, partner_id, entity_id)
+def _state(tables: Tables, connection: object, entity_id: object) -> list[Values]:
+    found = _access(tables, connection, entity_id)
     entities = tables.where("entities", entity_id=entity_id)
     return [found | {"erased": one["email_hash"] is None} for one in entities]
 

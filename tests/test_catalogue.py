@@ -29,12 +29,6 @@ def test_the_document_lists_the_streams():
 
 
 @pytest.mark.parametrize("event", EVERY.values(), ids=EVERY)
-def test_meanings_are_for_people(event):
-    """Timelines and reports show the first line to who has never seen the contract."""
-    assert "contract" not in event.__doc__.partition("\n")[0]
-
-
-@pytest.mark.parametrize("event", EVERY.values(), ids=EVERY)
 def test_every_older_version_has_an_upcast(event):
     """An event of version N can be read from each version before it."""
     missing = [

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -23,6 +23,12 @@ READ_SECONDS_MAX = 600.0
 LOOKED_AT_MAX = 20_000
 """Rows about an id that are looked through for those that are wanted, of each ledger a page: some
 tens of milliseconds."""
+
+LOST: Final = (
+    "The log has events that name {}, which the read model `activity` has lost: "
+    "`projections rebuild activity` makes it anew."
+)
+"""What there is to say where a whole log has what its index has not."""
 
 _SQL = queries("projections.activity")
 
@@ -87,8 +93,13 @@ class ActivityReader:
         entries_max: int,
         before: int | None = None,
         wanted: TimelineFilter = EVERYTHING,
+        *,
+        search: bool = False,
     ) -> Timeline:
-        """Return the newest of those that are wanted, as `timeline` does."""
+        """Return the newest of those that are wanted, as `timeline` does.
+
+        With `search`, of all that the log has, whatever the read model knows of it.
+        """
         schema = self._ledger.name
         is_all = wanted == EVERYTHING
         looked_at = entries_max if is_all else LOOKED_AT_MAX
@@ -97,7 +108,7 @@ class ActivityReader:
         needle = msgspec.json.encode(subject)  # as a whole value stands in a stored event
         async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
             # Before the rest: what activity takes in meanwhile is read from the log, not missed.
-            reached = await connection.fetchval(_SQL.reached.on(schema))
+            reached = 0 if search else await connection.fetchval(_SQL.reached.on(schema))
             rows = await connection.fetch(
                 _SQL.timeline.on(schema),
                 *(subject, needle, entries_max, reached, before),

@@ -84,11 +84,17 @@ select exists(
 ) as taken
 
 -- name: state
--- An entity, and a partner's connection to it; no row for an unknown entity. Every entity has the
--- hash of an address until it is erased; a name may be any text, the marker of an erasure too.
+-- An entity, and the last event of a partner's connection to it ($1), by which access is decided, not by
+-- a row that anybody may have written; no row for an unknown entity. Every entity has the hash of an
+-- address until it is erased; a name may be any text, the marker of an erasure too.
 select
     e.entity_id, e.name, e.established, e.email_hash is null as erased,
-    c.version, c.connected_at, c.disconnected_at
+    c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac
 from ledger.entities as e
-left join ledger.connections as c on c.entity_id = e.entity_id and c.partner_id = $1
+left join lateral (
+    select l.append_id, l.originator_version, l.topic, l.state, l.mac
+    from ledger.events as l
+    where l.originator_id = $1
+    order by l.originator_version desc limit 1
+) as c on true
 where e.entity_id = $2

@@ -1,32 +1,48 @@
-"""Access: does the entity exist, and is the partner connected to it."""
+"""Access: does the entity exist, and is the partner connected to it.
+
+A connection is what the last event of its stream says, if this service wrote that.
+"""
+
+from uuid import UUID
 
 from service.core.errors import Refusal
 from service.facts.access import Access
+from service.facts.connections import EntityConnected, connection_stream
+from service.ledger.binding import Binding
+from service.ledger.codec import stored_form
 from service.ledger.database import Reader, Row
-from service.ledger.ledger import Transaction
+from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connections")
 
 
-def access_from(row: Row | None) -> Access:
-    """Read what writes are decided on; refuses with `entity_not_found` where there is no entity."""
+def access_from(row: Row | None, connection: UUID, binding: Binding) -> Access:
+    """Read what writes are decided on, given the connection's stream.
+
+    Refuses with `entity_not_found` where there is no entity. Raises UnboundEvent where another than
+    this service wrote the connection's last event.
+    """
     if row is None or row["entity_id"] is None:
         raise Refusal("entity_not_found")
-    return Access(
-        row["entity_id"],
-        row["name"],
-        row["established"],
-        row["version"] or 0,
-        row["connected_at"],
-        row["disconnected_at"],
+    known = Access(row["entity_id"], row["name"], row["established"])
+    if row["version"] is None:
+        return known
+    topic, state = row["topic"], row["state"]
+    binding.check(row["connection_id"], connection, row["version"], topic, state, row["mac"])
+    return known._replace(
+        version=row["version"],
+        connected=topic == EntityConnected.__name__,
+        changed_at=stored_form(state).meta.at,
     )
 
 
 async def access(transaction: Transaction, partner_id: str, entity_id: str) -> Access:
     """Return the access of a partner to an entity, as this transaction sees it."""
-    return _known(await transaction.fetchrow(_SQL.state, partner_id, entity_id))
+    connection = connection_stream(transaction.ledger_name, partner_id, entity_id)
+    row = await transaction.fetchrow(_SQL.state, connection, entity_id)
+    return _known(row, connection, transaction.binding)
 
 
 async def is_established(
@@ -40,11 +56,18 @@ async def is_established(
 
 
 class ConnectionsReader(Reader):
-    """Reads `entities` and `connections` of one ledger."""
+    """Reads `entities`, `connections` and connections' events of one ledger."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        """Read through the ledger's own pool."""
+        super().__init__(ledger.database)
+        self._ledger = ledger
 
     async def access(self, partner_id: str, entity_id: str) -> Access:
         """Return a partner's access to an entity; refuses with `entity_not_found`."""
-        return _known(await self._reads.fetchrow(_SQL.state, partner_id, entity_id))
+        connection = connection_stream(self._ledger.name, partner_id, entity_id)
+        row = await self._reads.fetchrow(_SQL.state, connection, entity_id)
+        return _known(row, connection, await self._ledger.binding())
 
     async def connections(self, entity_id: str) -> list[Row]:
         """Return everyone an entity is or was connected to."""
@@ -64,7 +87,7 @@ class ConnectionsReader(Reader):
         return None if row is None else row["email_hash"]
 
 
-def _known(row: Row | None) -> Access:
+def _known(row: Row | None, connection: UUID, binding: Binding) -> Access:
     """Read a row of the query `state`; refuses with `entity_not_found` where there is none."""
-    known = access_from(row)
+    known = access_from(row, connection, binding)
     return known if row is None else known._replace(erased=row["erased"])

@@ -93,10 +93,10 @@ class PartnerLedger:
         self.claim_list = ClaimListReader(database)
         self.claim_documents = ClaimDocumentsReader(database)
         self.onboarding_list = OnboardingsReader(database)
-        self.connection_list = ConnectionsReader(database)
+        self.connection_list = ConnectionsReader(ledger)
         self.partner_events = PartnerEventsReader(database)
         self.documents = DocumentCommands(
-            database, self.connection_list, secrets, storage, clock, new_id, storage_failures
+            ledger, self.connection_list, secrets, storage, clock, new_id, storage_failures
         )
         self.claims = ClaimCommands(
             ledger, self.claim_list, self.documents, clock, new_id, make_batcher

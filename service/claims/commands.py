@@ -13,6 +13,7 @@ from service.claims.wire import ClaimRequest
 from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId
+from service.facts.access import Access
 from service.facts.caller import Caller
 from service.facts.claims import Claim, ClaimCreated, fold
 from service.ledger.batching import Batcher
@@ -122,8 +123,8 @@ class ClaimCommands:
         """
         rows = await self.ledger.database.reads.fetch(
             _SQL.context,
-            [command.caller.partner_id for command in commands],
             [command.request.entity_id for command in commands],
+            [command.connection for command in commands],
             [command.key for command in commands],
         )
         binding = await self.ledger.binding()
@@ -139,15 +140,15 @@ class ClaimCommands:
 
     def _step(self, command: CreateClaim, row: Row, binding: Binding) -> Step:
         try:
+            access = access_from(row, command.connection, binding)
             if row["made"] is None:
-                return self._create(command, row)
+                return self._create(command, access)
             binding.check_first(command.key, ClaimCreated.__name__, row)
-            return self._replay(command, row)
+            return self._replay(command, row, access)
         except (Refusal, UnboundEvent) as error:
             return Step(error)
 
-    def _create(self, command: CreateClaim, row: Row) -> Step:
-        access = access_from(row)
+    def _create(self, command: CreateClaim, access: Access) -> Step:
         access.check_write()
         refuse_trigger(command.caller.mode, "create_claim", command.request.partner_claim_id)
         now = self.clock()
@@ -159,8 +160,7 @@ class ClaimCommands:
         uploads = [upload.document.storage_path for upload in command.uploads]
         return Step(outcome, Proposal([append], [command.guard(access)], uploads))
 
-    def _replay(self, command: CreateClaim, row: Row) -> Step:
-        access = access_from(row)
+    def _replay(self, command: CreateClaim, row: Row, access: Access) -> Step:
         made, _ = self.ledger.codec.decode(command.key, 1, ClaimCreated.__name__, row["made"])
         if not isinstance(made, ClaimCreated):
             raise TypeError(f"{type(made).__name__} does not begin a claim")

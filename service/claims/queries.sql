@@ -1,22 +1,24 @@
 -- name: context
--- What creating claims decides on, a row a command in the order asked: the entity and the partner's
--- connection to it, and the claim that this natural key already made, with the key it is sealed
--- under. One round trip for a whole batch, without a lock. Each is looked up by itself (`offset 0`),
--- so that a plan that was made for empty tables reads no whole one later.
+-- What creating claims decides on, a row a command in the order asked: the entity, the last event of the
+-- partner's connection to it, and the claim that this natural key already made, with the key it is
+-- sealed under. One round trip for a whole batch, without a lock. Each is looked up by itself
+-- (`offset 0`), so that a plan that was made for empty tables reads no whole one later.
 select
-    e.entity_id, e.name, e.established, c.version, c.connected_at, c.disconnected_at,
+    e.entity_id, e.name, e.established,
+    c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac,
     made.append_id as made_id, made.state as made, made.mac as made_mac,
     k.key_id, k.wrapped, k.master_key_id
-from unnest($1::text[], $2::text[], $3::uuid[])
-    with ordinality as asked (partner_id, entity_id, stream_id, nr)
+from unnest($1::text[], $2::uuid[], $3::uuid[])
+    with ordinality as asked (entity_id, connection, stream_id, nr)
 left join lateral (
     select l.entity_id, l.name, l.established
     from ledger.entities as l where l.entity_id = asked.entity_id offset 0
 ) as e on true
 left join lateral (
-    select l.version, l.connected_at, l.disconnected_at
-    from ledger.connections as l
-    where l.entity_id = asked.entity_id and l.partner_id = asked.partner_id offset 0
+    select l.append_id, l.originator_version, l.topic, l.state, l.mac
+    from ledger.events as l
+    where l.originator_id = asked.connection
+    order by l.originator_version desc limit 1
 ) as c on true
 left join lateral (
     select l.append_id, l.state, l.mac

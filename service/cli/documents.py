@@ -9,7 +9,7 @@ import click
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
-from service.documents.sweep import Sweep, Swept
+from service.documents.sweep import StillLinked, Sweep, Swept
 from service.documents.verify import verify as verified
 
 HOURS_MIN: Final = 1
@@ -65,13 +65,19 @@ def verified_answer(documents: int, erased: int, findings: list[Fields]) -> Fiel
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would be removed.")
 async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fields:
-    """Remove uploads that no claim refers to, also from storage."""
+    """Remove uploads that no claim refers to, also from storage.
+
+    That none does is read from the log, each time: the read model may have lost rows.
+    """
     before = target.service.clock() - older_than
     modes: list[Fields] = []
     for mode, ledger in target.service.modes.items():
         sweeping = Sweep(ledger.ledger, ledger.storage.store, before, dry_run=dry_run)
         with progress(f"sweeping {mode}", await sweeping.count()) as advance:
-            modes.append({"mode": mode} | _counts(await sweeping.run(advance)))
+            try:
+                modes.append({"mode": mode} | _counts(await sweeping.run(advance)))
+            except StillLinked as error:
+                raise click.ClickException(f"{mode}: {error}") from error
     return {"dry_run": dry_run, "modes": modes}
 
 

@@ -18,8 +18,8 @@ from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.ledger.database import Database
 from service.ledger.encryption import KEY_BYTES
+from service.ledger.scan import appended
 from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_in
-from service.privacy.log_pages import log_size
 from service.privacy.lost_keys import NAMED_MAX, find_lost_keys
 from service.privacy.rotation import (
     DATA_KEYS,
@@ -80,7 +80,7 @@ async def verify_all(service: Service) -> Fields:
     """Check every ledger's keys; return Findings if some are lost or wrong."""
     events_lost, lost, events_unfit, unfit = 0, list[Fields](), 0, list[Fields]()
     for ledger in service.ledgers:
-        with progress(f"searching {ledger.name}", await log_size(ledger)) as advance:
+        with progress(f"searching {ledger.name}", await appended(ledger)) as advance:
             found = await find_lost_keys(ledger, advance)
         events_lost += found.events
         events_unfit += found.unfit_events

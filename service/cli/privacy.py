@@ -21,8 +21,8 @@ from service.cli.target import Target, team_command
 from service.cli.terminal import confirm, progress
 from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import invalid
+from service.ledger.scan import appended
 from service.privacy.find import Search
-from service.privacy.log_pages import log_size
 from service.privacy.reapply import Reapply, ReapplyOutcome
 from service.privacy.text_search import Sought
 
@@ -51,7 +51,8 @@ async def erase(
     """Destroy the key of a claim's or an entity's personal data. This cannot be undone.
 
     Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
-    stay. An entity's claims are separate: they are listed, and stay without `--with-claims`.
+    stay. An entity's claims are separate: they are listed, and stay without `--with-claims`. They,
+    and the links that it redeemed, are read from the whole log.
     """
     _check(claim_id, entity_id, reason, with_claims=with_claims)
     listed = erasure_list(target)
@@ -93,7 +94,7 @@ async def find(target: Target, email: str) -> Fields:
     unread: list[Fields] = []
     for ledger in target.service.ledgers:
         search = Search(ledger, sought)
-        with progress(f"searching {ledger.name}", await log_size(ledger)) as advance:
+        with progress(f"searching {ledger.name}", await appended(ledger)) as advance:
             found += [place._asdict() async for place in search.places(advance)]
         unread += [{"ledger": ledger.name} | event._asdict() for event in search.unread]
     answer = {"places": len(found), "found": found, "unread": unread}

@@ -84,7 +84,7 @@ def disconnect(access: Access, partner_id: str, expected_version: int | None = N
     `expected_version` is the connection's when this was asked for: one that began later is not
     ended, but refused with `form_outdated`.
     """
-    if access.connected_at is None:
+    if not access.version:
         raise Refusal("entity_not_owned")
     if not access.connected:
         return []

@@ -14,7 +14,8 @@ from service.core.ids import NewId
 from service.documents import decisions, paths
 from service.documents.wire import UploadRequest
 from service.facts.caller import Caller
-from service.ledger.database import Database
+from service.facts.connections import connection_stream
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.sandbox.triggers import refuse_trigger
@@ -38,7 +39,7 @@ class StorageFailures:
 class DocumentCommands:
     """Documents of one mode: its ledger's table of uploads, its bucket."""
 
-    database: Database
+    ledger: Ledger
     access: ConnectionsReader
     secrets: ServiceKeyStore
     storage: Storage
@@ -64,7 +65,7 @@ class DocumentCommands:
         except StorageUnavailable as error:
             raise self._refusal("service_unavailable", error) from error
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        await self.database.writes.fetch(
+        await self.ledger.database.writes.fetch(
             _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
         )
         return path, upload
@@ -82,14 +83,15 @@ class DocumentCommands:
         if not asked:
             return []
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        row = await self.database.reads.fetchrow(
+        connection = connection_stream(caller.mode, caller.partner_id, request.entity_id)
+        row = await self.ledger.database.reads.fetchrow(
             _SQL.context,
-            caller.partner_id,
+            connection,
             request.entity_id,
             stream,
             [path for path, _, _ in asked],
         )
-        access_from(row).check_write()
+        access_from(row, connection, await self.ledger.binding()).check_write()
         if row is None or row["made"]:
             return []
         key = await self._claim_key(caller, request.partner_claim_id)

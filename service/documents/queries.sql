@@ -69,10 +69,12 @@ limit 1
 update ledger.document_checks set next_attempt_at = $3 where position = $1 and document_id = $2
 
 -- name: context
--- What checking documents decides on, before the claim's transaction: the entity and the partner's
--- connection, whether the claim exists, and which of the paths were minted for it. One round trip.
+-- What checking documents decides on, before the claim's transaction: the entity and the last event of
+-- the partner's connection ($1), whether the claim exists, and which of the paths were minted for it.
+-- One round trip.
 select
-    e.entity_id, e.name, e.established, c.version, c.connected_at, c.disconnected_at,
+    e.entity_id, e.name, e.established,
+    c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac,
     exists(
         select from ledger.events where originator_id = $3 and originator_version = 1
     ) as made,
@@ -82,7 +84,12 @@ select
     ) as minted
 from (values (1)) as one (nr)
 left join ledger.entities as e on e.entity_id = $2
-left join ledger.connections as c on c.entity_id = $2 and c.partner_id = $1
+left join lateral (
+    select l.append_id, l.originator_version, l.topic, l.state, l.mac
+    from ledger.events as l
+    where l.originator_id = $1
+    order by l.originator_version desc limit 1
+) as c on true
 
 -- name: forget
 -- Takes an upload from everybody but the sweep unless a claim refers to it by now that has not been
@@ -99,6 +106,10 @@ returning u.storage_path
 -- name: forgotten
 -- The object of a swept upload has gone, and its row goes too.
 delete from ledger.uploads where storage_path = $1 and swept_at is not null
+
+-- name: unforget
+-- These uploads are linked to claims, and are nobody's to sweep.
+update ledger.uploads set swept_at = null where storage_path = any($1::text[])
 
 -- name: mint
 -- A path was minted.

@@ -7,27 +7,34 @@ from service.core.errors import Refusal
 
 
 class Access(NamedTuple):
-    """An entity as one partner may see it. `connected_at` None: never connected.
+    """An entity as one partner may see it.
 
-    `erased`: its person's data was erased, and with it the address by which they could sign in.
+    `version` is that of the connection's last event, at `changed_at`; 0: never connected.
+    `connected`: the partner may write for the entity now. `erased`: its person's data was erased,
+    and with it the address by which they could sign in.
     """
 
     entity_id: str
     name: str
     established: bool
-    version: int
-    connected_at: datetime | None
-    disconnected_at: datetime | None
+    version: int = 0
+    connected: bool = False
+    changed_at: datetime | None = None
     erased: bool = False
 
     @property
-    def connected(self) -> bool:
-        """Whether the partner may write for the entity now."""
-        return self.connected_at is not None and self.disconnected_at is None
+    def connected_at(self) -> datetime | None:
+        """Since when the partner may write for the entity; None: it may not."""
+        return self.changed_at if self.connected else None
+
+    @property
+    def disconnected_at(self) -> datetime | None:
+        """Since when it may no more; None: it may, or never could."""
+        return None if self.connected else self.changed_at
 
     def check_write(self) -> None:
         """Refuse with `entity_not_owned` or `partner_disconnected` (contract 5.6)."""
-        if self.connected_at is None:
+        if not self.version:
             raise Refusal("entity_not_owned")
-        if self.disconnected_at is not None:
+        if not self.connected:
             raise Refusal("partner_disconnected")

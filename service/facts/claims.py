@@ -82,10 +82,7 @@ class DocumentFlagged(Event, frozen=True):
 
 
 class FirstMessagePosted(Event, frozen=True):
-    """A claim's first message was posted; it starts automated processing.
-
-    That is what the contract promises, in section 1.
-    """
+    """A claim's first message was posted; it starts automated processing (contract section 1)."""
 
     personal: ClassVar = ("text",)
     claim_id: str

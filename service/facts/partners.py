@@ -52,10 +52,9 @@ class PartnerRevoked(Event, frozen=True):
 
 
 class PartnerSettingsChanged(Event, frozen=True):
-    """A partner's settings changed; the fields are the new values.
+    """A partner's settings changed; the fields are the new values (contract 2.2).
 
-    The contract has two of them (2.2). `return_url` is where its customers may take their entity's
-    id; None: nowhere.
+    `return_url` is where its customers may take their entity's id; None: nowhere.
     """
 
     partner_id: str

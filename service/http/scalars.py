@@ -140,7 +140,12 @@ Rfc3339 = Annotated[
 ]
 """A moment with an offset, kept as it was written."""
 
-EMAIL_SHAPE: Final = r"^[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+$"
+LOCAL_PART_OCTETS_MAX: Final = 64
+"""Before the `@` of an email address (RFC 5321, 4.5.3.1.1)."""
+
+EMAIL_SHAPE: Final = (
+    rf"^[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]{{1,{LOCAL_PART_OCTETS_MAX}}}@[A-Za-z0-9.-]+$"
+)
 
 # A fast path, 20 times faster: accepts only what the library accepts too (a property test shows
 # it). Two hyphens in a row, as in punycode, and special-use domains are left to the library.
@@ -161,7 +166,8 @@ def email_fault(text: str) -> str | None:
     the domain exists is not looked up. The length comes first: the library's time grows faster than
     what it is given.
     """
-    if len(text) > LIMITS["email"]:
+    local = text.rpartition("@")[0]
+    if len(text) > LIMITS["email"] or len(local.encode()) > LOCAL_PART_OCTETS_MAX:
         return "not an email address"
     if PLAIN_EMAIL.fullmatch(text):
         return None

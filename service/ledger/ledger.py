@@ -260,7 +260,7 @@ class Transaction:
     def __init__(self, ledger: Ledger, connection: Connection, binding: Binding) -> None:
         """Made by `Ledger.transaction`."""
         self._ledger = ledger
-        self._binding = binding
+        self.binding = binding
         self._schema = self.ledger_name = ledger.name
         self.connection = connection
         self.appended = False
@@ -305,17 +305,17 @@ class Transaction:
         """Decode events, after a check of who wrote them."""
         events: list[StoredEvent] = []
         for stream_id, append_id, version, topic, state, mac in rows:
-            self._binding.check(append_id, stream_id, version, topic, state, mac)
+            self.binding.check(append_id, stream_id, version, topic, state, mac)
             events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
         return await self.decode(events)
 
     def are_ours(self, events: Sequence[StoredEvent]) -> bool:
         """Return whether this service wrote each of the events, numbered or not."""
-        return len(self._binding.ours(events)) == len(events)
+        return len(self.binding.ours(events)) == len(events)
 
     async def has_other_keys(self) -> bool:
         """Read the event keys again; return whether others are known than this began with."""
-        return await self._ledger.event_keys(anew=True) is not self._binding.keys
+        return await self._ledger.event_keys(anew=True) is not self.binding.keys
 
     async def exists(self, stream_id: UUID) -> bool:
         """Return whether a stream has begun."""
@@ -356,7 +356,7 @@ class Transaction:
 
         Streams are written in one order, so that two transactions cannot wait for each other.
         """
-        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors, self._binding.keys)
+        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors, self.binding.keys)
         rest = batch.add(sorted(appends, key=lambda append: append.stream_id.bytes))
         sql, arguments = batch.statement()
         row = always(await self.fetchrow(sql, *arguments))

@@ -1,3 +1,8 @@
+-- name: appended
+-- The id of the last event, about how many there are: ids are drawn in order, with gaps where a command
+-- failed.
+select coalesce(max(append_id), 0) as last from ledger.events
+
 -- name: bound
 -- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one.
 -- A release before this one may have numbered some that nobody wrote.
@@ -111,6 +116,21 @@ where l.rolname = session_user
 -- name: now
 -- The database's clock: links expire by it, whichever machine asks.
 select clock_timestamp() as now
+
+-- name: of_topics
+-- Events of some topics ($1), appended after one and up to another, until they have $4 bytes.
+with measured as (
+    select
+        append_id, originator_id, originator_version, topic, state, mac,
+        sum(octet_length(state)) over w as bytes_before
+    from ledger.events
+    where append_id > $2 and append_id <= $3 and topic = any($1::text[])
+    window w as (order by append_id rows between unbounded preceding and 1 preceding)
+)
+select 0::bigint as position, append_id, originator_id, originator_version, topic, state, mac
+from measured
+where coalesce(bytes_before, 0) < $4
+order by append_id
 
 -- name: part
 -- Of some streams ($1), events of some topics ($2) among the first $3 of each, unless they have more

@@ -83,10 +83,13 @@ def change_settings(
 ) -> list[Event]:
     """Change what is given, keep what is None; an empty URL is none.
 
-    Refuses with `validation_failed` a new URL that leads elsewhere than to the verified website.
+    Refuses with `partner_state` a revoked partner, and with `validation_failed` a new URL that
+    leads elsewhere than to the verified website.
     """
+    if _known(partner).status == "revoked":
+        raise Refusal("partner_state", "The settings of a revoked partner cannot be changed.")
     wanted = PartnerSettingsChanged(
-        partner_id=_known(partner).partner_id,
+        partner_id=partner.partner_id,
         return_link=partner.return_link if return_link is None else return_link,
         suppress_email=partner.suppress_email if suppress_email is None else suppress_email,
         return_url=partner.return_url if return_url is None else return_url or None,

@@ -69,7 +69,7 @@ def parse_authorization(header: str | None) -> Token:
 
     Raises:
         Refusal: `auth_missing` without the header, `auth_invalid_format` for anything but
-            `Bearer pk_live_<partner>.<key>.<secret>` or its `pk_test_` form.
+            `Bearer pk_live_<partner>.<key>.<secret>` or its `pk_test_` form, once.
 
     """
     if header is None:
@@ -82,6 +82,7 @@ def parse_authorization(header: str | None) -> Token:
         or len(token) > TOKEN_CHARACTERS_MAX
         or not token.isascii()
         or not token.isprintable()
+        or "," in token  # several headers: which of them counts is nobody's to guess
         or not token.startswith(("pk_live_", "pk_test_"))
     ):
         raise Refusal("auth_invalid_format")

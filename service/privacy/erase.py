@@ -59,13 +59,14 @@ async def erase_entity(
 
     `each_claim` receives the claims and returns a callback, which is called twice for each: when
     its key is destroyed, and when its documents are deleted. All keys come first, since they do
-    not depend on storage. The claims are read after the entity is erased, which waits for claims
-    that are being created.
+    not depend on storage. Claims and links are read from the log; those that are made meanwhile,
+    from read models, when the entity is erased, which waits for claims that are being created.
 
     Raises ArchiveUnavailable, whose text says how much was erased, and DocumentsRemain.
     """
-    erased = await parts.erasures.erase(entity, reason, cause)
-    claims = await parts.erasures.claims_of(entity)
+    named = await parts.erasures.named(entity)
+    erased = await parts.erasures.erase(entity, reason, cause, named.links)
+    claims = await parts.erasures.claims_of(entity, named)
     if each_claim is None:
         return ErasureDone(erased, Removed(0, 0), claims)
     advance = each_claim(claims)

@@ -7,9 +7,10 @@ In this order, so that running an interrupted command again completes it:
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -25,6 +26,7 @@ from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, Row, transaction_on
 from service.ledger.events import ERASED, Cause, Event, Meta, Unreadable
 from service.ledger.ledger import Ledger, StreamPart, Transaction
+from service.ledger.scan import each_of
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
@@ -50,6 +52,13 @@ class Subject(NamedTuple):
     kind: Kind
     subject_id: str
     stream_id: UUID
+
+
+class Named(NamedTuple):
+    """What events say is an entity's: claims by their ids, with their streams, and links."""
+
+    claims: Mapping[str, UUID] = MappingProxyType({})
+    links: Sequence[str] = ()
 
 
 class Erased(NamedTuple):
@@ -89,9 +98,35 @@ class Erasures:
         row = await self._ledger.database.reads.fetchrow(_SQL.facts, subject.stream_id)
         return subject if self._is_of(subject, row) else None
 
-    async def claims_of(self, entity: Subject) -> list[Row]:
-        """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first."""
-        return await self._ledger.database.reads.fetch(_SQL.claims_of_entity, entity.subject_id)
+    async def named(self, entity: Subject) -> Named:
+        """Return the claims and links that events of this service say are an entity's.
+
+        The log is read for them: a row of a read model that was lost or altered hides none.
+        """
+        claims, links = dict[str, UUID](), list[str]()
+        binding, told = await self._ledger.binding(), entity.subject_id.encode()
+        async for rows in each_of(self._ledger, (ClaimCreated, ConnectLinkRedeemed)):
+            for row in binding.ours([one for one in rows if told in one["state"]]):
+                stream = row["originator_id"]
+                event, _ = self._decode(stream, row["topic"], row["state"])
+                match event:
+                    case ClaimCreated() if event.entity_id == entity.subject_id:
+                        claims[event.claim_id] = stream
+                    case ConnectLinkRedeemed() if event.entity_id == entity.subject_id:
+                        links.append(event.link_id)
+                    case _:
+                        pass
+        return Named(claims, links)
+
+    async def claims_of(self, entity: Subject, named: Named) -> list[Row]:
+        """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first.
+
+        Those that the log names, and what the read model has beside them, perhaps another's.
+        """
+        ids, streams = list(named.claims), list(named.claims.values())
+        return await self._ledger.database.reads.fetch(
+            _SQL.claims_of_entity, entity.subject_id, ids, streams
+        )
 
     async def made(self, claim: Subject) -> ClaimCreated | None:
         """Return how a claim began, checked to be of this service; None: its stream is another's.
@@ -115,13 +150,17 @@ class Erasures:
             return False
         return made is not None and made.entity_id == entity.subject_id
 
-    async def erase(self, subject: Subject, reason: str, cause: Cause) -> Erased:
+    async def erase(
+        self, subject: Subject, reason: str, cause: Cause, links: Sequence[str] = ()
+    ) -> Erased:
         """List the erasure, then apply it; erasing a subject twice changes nothing.
+
+        `links` are those that the log has of an entity.
 
         Raises ArchiveUnavailable when it could not be listed: then nothing was erased.
         """
         async with self._ledger.transaction() as transaction:
-            keys = [subject.stream_id, *await self._links(transaction, subject)]
+            keys = [subject.stream_id, *await self._links(transaction, subject, links)]
             left = await transaction.fetch(_SQL.keys_left, keys)
             known = await transaction.fetchrow(_SQL.facts, subject.stream_id)
         if left or known is None or known["erased"] is None:
@@ -134,7 +173,7 @@ class Erasures:
                 at=self._clock(),
             )
             await self._listed.put(entry)
-        return await self._apply(subject, reason, cause)
+        return await self._apply(subject, reason, cause, known_links=links)
 
     async def reapply(self, entry: ListedErasure, cause: Cause) -> Erased | None:
         """Apply a listed erasure where the database lacks it; None: no such subject.
@@ -161,7 +200,12 @@ class Erasures:
             return await connection.fetchval(_SQL.unlisted.on(mode), streams, list(subjects)) or 0
 
     async def _apply(
-        self, subject: Subject, reason: str, cause: Cause, listed: Sequence[UUID] = ()
+        self,
+        subject: Subject,
+        reason: str,
+        cause: Cause,
+        listed: Sequence[UUID] = (),
+        known_links: Sequence[str] = (),
     ) -> Erased:
         """Lock, read, append, destroy.
 
@@ -177,7 +221,7 @@ class Erasures:
             await transaction.fetch(_SQL.hold_tables)
             await self._clear_beside(transaction, subject)
             await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
-            links = await self._lock_entity(transaction, subject)
+            links = await self._lock_entity(transaction, subject, known_links)
             facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
             assert facts is not None  # noqa: S101 - whoever asks has seen the stream
             keys = {subject.stream_id, *links, *listed}
@@ -227,7 +271,9 @@ class Erasures:
                     async with transaction_on(connection):  # a savepoint
                         await connection.execute(statement, [subject.subject_id], [ERASED])
 
-    async def _lock_entity(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
+    async def _lock_entity(
+        self, transaction: Transaction, subject: Subject, known_links: Sequence[str]
+    ) -> dict[UUID, str]:
         """Wait for an entity's claims under way, and keep out a second registration of it.
 
         Return the streams, and keys, of the links that it redeemed, with their ids.
@@ -246,11 +292,14 @@ class Erasures:
         await transaction.lock(
             *(connection_stream(mode, one, subject.subject_id) for one in row["partner_ids"])
         )
-        return await self._links(transaction, subject)
+        return await self._links(transaction, subject, known_links)
 
-    async def _links(self, transaction: Transaction, subject: Subject) -> dict[UUID, str]:
+    async def _links(
+        self, transaction: Transaction, subject: Subject, known: Sequence[str]
+    ) -> dict[UUID, str]:
+        """Return the keys of an entity's links with their ids: those `known`, and later ones."""
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
-        ids: list[str] = row["link_ids"] if row is not None else []
+        ids = {*known, *(row["link_ids"] if row is not None else ())}
         links = {link_stream(self._ledger.name, one): one for one in ids}
         # A read model named them: the label of another business's link is not this one's.
         part = StreamPart((ConnectLinkRedeemed,), LINK_VERSIONS_MAX, LINK_BYTES_MAX, len(links))

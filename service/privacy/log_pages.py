@@ -17,12 +17,6 @@ _T = TypeVar("_T")
 Advance = Callable[[int], object]
 
 
-async def log_size(ledger: Ledger) -> int:
-    """Return about how many events there are to read."""
-    row = await ledger.database.reads.fetchrow(_SQL.find_size)
-    return row["size"] if row is not None else 0
-
-
 async def each_page(
     ledger: Ledger,
     events_max: int,

@@ -52,17 +52,26 @@ order by link_id
 limit $2
 
 -- name: claims_of_entity
--- The claims of an entity, oldest first: subjects of their own.
+-- The claims of an entity, oldest first: subjects of their own. Those that its log names ($2, in the
+-- streams $3), and others that the read model has. A claim without a row has no stage.
+with found as (
+    select claim_id, stream_id from unnest($2::text[], $3::uuid[]) as named (claim_id, stream_id)
+    union all
+    select l.claim_id, l.stream_id
+    from ledger.connections as c
+    join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
+    where c.entity_id = $1 and l.claim_id <> all($2::text[])
+)
 select
-    l.claim_id, l.stream_id, l.stage,
+    f.claim_id, f.stream_id, l.stage,
     exists(
         select from ledger.events as e
-        where e.originator_id = l.stream_id and e.topic = 'PersonalDataErased'
+        where e.originator_id = f.stream_id and e.topic = 'PersonalDataErased'
     ) as erased
-from ledger.connections as c
-join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
-where c.entity_id = $1
-order by l.append_id
+from found as f
+left join ledger.events as first on first.originator_id = f.stream_id and first.originator_version = 1
+left join ledger.claim_list as l on l.claim_id = f.claim_id
+order by first.append_id
 
 -- name: destroy_keys
 -- What these keys sealed can be read by nobody from now on.
@@ -152,10 +161,6 @@ order by m.append_id
 -- name: find_mail
 -- Mail that waits for what an event of this stream says.
 select message_id from ledger.mail_outbox where stream_id = any($1::uuid[]) and state = 'waiting'
-
--- name: find_size
--- About how many events there are to open: ids are drawn in order, with gaps where a command failed.
-select coalesce(max(append_id), 0) as size from ledger.events
 
 -- name: forget_recipient
 -- The mails of an entity's onboarding are no longer counted for its mailbox, whose hash goes.

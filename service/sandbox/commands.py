@@ -42,9 +42,9 @@ class SandboxCommands:
         is_fixture = entity_id in fixture_ids(partner_id, epoch)
 
         def decide(known: Access) -> list[Event]:
-            if known.connected_at is None and not is_fixture:
+            if not known.version and not is_fixture:
                 raise Refusal("sandbox_entity_not_found")
-            if known.connected == wanted or (known.connected_at is None and not wanted):
+            if known.connected == wanted or (not known.version and not wanted):
                 return []
             if wanted:
                 return [EntityConnected(partner_id=partner_id, entity_id=entity_id, via="sandbox")]

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import uvloop
 
 from service.core.garbage import leave_out_what_is_there
+from service.facts.connections import connection_stream
 from service.ledger.sql import Sql, queries
 from service.ledger.traced import statement_span
 from tests.bench.load import MARK
@@ -149,7 +150,8 @@ def _trace(database: Any, schema: str) -> None:
 async def _keep_nothing(database: Any, partner: Any, entity_id: str) -> None:
     """Have the ledger answer as if each claim were its first, at no cost."""
     context = queries("service.claims").context
-    (row,) = await database.fetch(context, [partner.partner_id], [entity_id], [None])
+    connection = connection_stream("live", partner.partner_id, entity_id)
+    (row,) = await database.fetch(context, [entity_id], [connection], [None])
 
     async def fetch(sql: Sql, *args: Any) -> list[Any]:
         await asyncio.sleep(0)

@@ -15,6 +15,16 @@ _STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0
 _NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
 _PARTNER, _KEY, _ENTITY = (_NUMBERED.format(prefix) for prefix in ("ptn", "key", "ent"))
 _CONNECTION = "lpad(to_hex(:p::bigint), 32, '0')::uuid"
+NUMBER_CONNECTIONS = """
+alter table live.events disable trigger append_only;
+update live.events as e set originator_id = lpad(to_hex(c.nr), 32, '0')::uuid
+from (
+    select append_id, row_number() over (order by append_id) as nr
+    from live.events where topic = 'EntityConnected'
+) as c
+where c.append_id = e.append_id
+"""
+"""So that pgbench can name their streams: partners, entities and connections come in one order."""
 # Ordered by time as the service's ids are, so that indexes grow at their right edge.
 _CLAIM_ID = (
     "('clm_' || lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')"
@@ -32,7 +42,7 @@ def script() -> str:
             f"array[{_PARTNER}]", f"array[{_KEY}]",
         ]) + ";",
         _sql(queries("service.claims").context, "live", [
-            f"array[{_PARTNER}]", f"array[{_ENTITY}]", f"array[{_STREAM}]",
+            f"array[{_ENTITY}]", f"array[{_CONNECTION}]", f"array[{_STREAM}]",
         ]) + ";",
         _sql(statement_for((CLAIM_LIST,)), "live", [
             "1",

@@ -26,7 +26,7 @@ from service.ledger.events import Event
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 CALLER = Caller("ptn_1", "A partner", "key_1", "live", 7, False, False, "req_1")
-CONNECTED = Access("ent_1", "A business", True, 1, NOW, None)
+CONNECTED = Access("ent_1", "A business", True, 1, True, NOW)
 KEY = DataKey(UUID(int=1), b"k" * 32, b"", "")
 CREATED = ClaimCreated(
     claim_id="clm_1",
@@ -139,8 +139,8 @@ def test_an_empty_message_is_none():
 @pytest.mark.parametrize(
     ("access", "code"),
     [
-        (CONNECTED._replace(connected_at=None), "entity_not_owned"),
-        (CONNECTED._replace(disconnected_at=NOW), "partner_disconnected"),
+        (CONNECTED._replace(version=0, connected=False), "entity_not_owned"),
+        (CONNECTED._replace(connected=False), "partner_disconnected"),
     ],
 )
 def test_only_a_connected_partner_writes(access, code):

@@ -116,6 +116,26 @@ def test_an_unknown_id_is_refused(team, arguments):
     assert team.refused("audit", *arguments) == "not_found"
 
 
+def test_what_the_index_lost_is_not_called_unknown(team, demo, claim, owner, tmp_path):
+    """The log has it: the refusal says what was lost, and how it comes back."""
+    kept = owner.execute("delete from live.activity returning *").fetchall()
+    out = str(tmp_path / "out")
+    asked = (
+        ("history", claim[0], "--ledger", "live"),
+        ("history", claim[0], "--ledger", "live", "--prove", out),
+        ("trace", claim[1]),
+        ("export", "--entity", demo["entity_id"], "--out", out),
+    )
+    told = [team.answer("audit", *one) for one in asked]
+    unknown = team.answer("audit", "history", "clm_00000000000000000000000000")
+    with owner.cursor() as cursor:
+        cursor.executemany("insert into live.activity values (%s, %s, %s, %s, %s, %s)", kept)
+    assert [code for code, _ in told] == [1] * len(asked)
+    for _, answer in told:
+        assert "`projections rebuild activity` makes it anew" in answer["message"]
+    assert "No event of" in unknown[1]["message"]
+
+
 def test_an_id_of_another_ledger_is_refused(team, claim):
     """A live claim has no history in the test ledger."""
     assert team.refused("audit", "history", claim[0], "--ledger", "test") == "not_found"

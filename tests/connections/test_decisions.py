@@ -23,9 +23,9 @@ ROW = {
     "expired": False,
 }
 LINK = decisions.Link("lnk_1", UUID(int=1), "ptn_1")
-NEVER = Access("ent_1", "A business", True, 0, None, None)
-CONNECTED = Access("ent_1", "A business", True, 1, NOW, None)
-DISCONNECTED = Access("ent_1", "A business", True, 2, NOW, NOW)
+NEVER = Access("ent_1", "A business", True)
+CONNECTED = Access("ent_1", "A business", True, 1, True, NOW)
+DISCONNECTED = Access("ent_1", "A business", True, 2, False, NOW)
 
 
 def test_an_issued_link_is_usable():

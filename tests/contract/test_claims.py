@@ -7,7 +7,7 @@ import pytest
 from service.core.ids import new_id
 from service.facts.claims import ClaimReplayMismatched
 from service.sandbox.fixtures import fixture_ids
-from tests.contract.events import events_of
+from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
 from tests.memory_ledger import memory_world
 from tests.world import claim_body, settings_for, world_on
@@ -207,6 +207,26 @@ async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(tmp_path):
     assert retried.status_code == 201
     assert retried.json()["claim_id"] != taken
     assert retried.json()["message_id"] is not None
+
+
+async def test_a_row_gives_no_access(shared):
+    """A connection is what its events say, not a row that somebody wrote or altered."""
+    stranger, former = await shared.partner(), await shared.partner()
+    entity_id = await former.connected_entity()
+    made = await former.claim(entity_id, "made")
+    await former.disconnect(entity_id)
+    add = "insert into live.connections values ($1, $2, 1, now(), null)"
+    await execute(shared, "live", add, stranger.partner_id, entity_id)
+    again = "update live.connections set version = $2, disconnected_at = null where partner_id = $1"
+    document = {"filename": "a.png", "mime_type": "image/png", "partner_claim_id": "made"}
+    for one, code in ((stranger, "entity_not_owned"), (former, "partner_disconnected")):
+        for version in (1, 2, 7):
+            await execute(shared, "live", again, one.partner_id, version)
+            refused(await one.claim(entity_id, "made"), code)
+            refused(await one.claim(entity_id, "new"), code)
+            body = document | {"entity_id": entity_id}
+            refused(await one.call("POST", "/documents/upload-url", json=body), code)
+    assert made.status_code == 201
 
 
 @pytest.mark.in_process("has ids drawn that are taken")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from service.documents.sweep import Sweep, Swept
+from service.documents.sweep import StillLinked, Sweep, Swept
 from service.documents.verify import verify
 from service.ledger.database import Row
 from service.storage.port import ObjectStore, StorageUnavailable, StoredObject
@@ -56,7 +56,7 @@ def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) ->
     live = documents.world.service.modes["live"]
     before = documents.world.service.clock() + more.get("ahead", timedelta(seconds=1))
     store = more.get("store", live.storage.store)
-    return kind(live.ledger, store, before, dry_run=False)
+    return kind(live.ledger, store, before, dry_run=more.get("dry_run", False))
 
 
 async def swept(documents: Documents, **more: Any) -> list[Swept]:
@@ -161,6 +161,37 @@ async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
         (one,) = await swept(documents, ahead=timedelta(days=-7))
         left = (await objects(documents), await uploads(documents))
         assert (one.is_gone, *left) == (True, [], 0), call
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        "delete from live.claim_documents",
+        "update live.claim_documents set erased = true",
+        "update live.claim_documents set storage_path = storage_path || 'x'",
+    ],
+)
+async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
+    """Whatever became of the rows: the whole sweep is refused, and leaves no marks."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    ref = await documents.uploaded(partner, entity)
+    assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
+    orphan = await documents.uploaded(partner, entity, "abandoned")
+    owner.execute("create table kept as table live.claim_documents")
+    owner.execute("update live.uploads set claim_stream = gen_random_uuid()")
+    owner.execute(alter)
+    for dry_run in (True, False):
+        with pytest.raises(StillLinked, match=ref["storage_path"]):
+            await swept(documents, dry_run=dry_run)
+    both = sorted(one["storage_path"] for one in (ref, orphan))
+    assert await objects(documents) == both
+    unmarked = "select count(*) from live.uploads where swept_at is null"
+    assert owner.execute(unmarked).fetchone() == (2,)
+    owner.execute("delete from live.claim_documents")
+    owner.execute("insert into live.claim_documents table kept")
+    await swept(documents)
+    assert await objects(documents) == [ref["storage_path"]]
 
 
 async def test_an_audit_tolerates_concurrent_links(documents):

@@ -132,6 +132,8 @@ REFUSED = [
             "a@host.invalid",
             "a@xn--a.example",
             "a@" + "x" * 64 + ".example.com",
+            "a" * 65 + "@example.com",
+            "a/" + "a" * 63 + "@example.com",
         )
     ),
     *(

@@ -69,6 +69,20 @@ def test_another_key_or_member_is_not_found(site):
         expect(stranger.locator("main")).to_contain_text(code)
 
 
+def test_a_revoked_partner_reads_its_settings(site):
+    """Nothing can be saved any more; the page stays."""
+    page = site.visitor()
+    partner_id = approved(site, page)
+    page.goto(f"/console/{partner_id}/settings")
+    save = page.get_by_role("button", name="Save")
+    expect(save).to_be_visible()
+    site.do(lambda service: service.partners.revoke(partner_id, STAFF))
+    save.click()
+    expect(page.locator("main")).to_contain_text("partner_state")
+    assert page.goto(f"/console/{partner_id}/settings").status == 200
+    expect(save).to_have_count(0)
+
+
 def test_forged_forms_are_refused(site):
     """Forms without a token, with another session's, or from another site do nothing."""
     page, other = site.visitor(), site.visitor()

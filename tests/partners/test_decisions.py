@@ -30,6 +30,7 @@ REVOKED = PartnerRevoked(partner_id=P)
 ISSUED = ApiKeyIssued(
     partner_id=P, key_id="key_1", mode="live", secret_hash=b"hash", hash_version=2
 )
+LINK_RETURNED = PartnerSettingsChanged(partner_id=P, return_link=True, suppress_email=False)
 KEY_REVOKED = ApiKeyRevoked(partner_id=P, key_id="key_1")
 
 HISTORIES = {
@@ -44,6 +45,11 @@ HISTORIES = {
 def issue(partner):
     """Issue a key of the same id and hash every time."""
     return decisions.issue_key(partner, key_id="key_1", mode="live", secret_hash=b"hash", now=NOW)
+
+
+def set_return_link(partner):
+    """Have magic links returned."""
+    return decisions.change_settings(partner, return_link=True, suppress_email=None)
 
 
 @pytest.mark.parametrize(
@@ -69,6 +75,11 @@ def issue(partner):
         ("declined", issue, "auth_partner_not_approved"),
         ("revoked", issue, "auth_partner_not_approved"),
         ("unknown", issue, "partner_not_found"),
+        ("pending", set_return_link, [LINK_RETURNED]),
+        ("approved", set_return_link, [LINK_RETURNED]),
+        ("declined", set_return_link, [LINK_RETURNED]),
+        ("revoked", set_return_link, "partner_state"),
+        ("unknown", set_return_link, "partner_not_found"),
     ],
 )
 def test_what_may_happen_to_a_partner(given, when, then):

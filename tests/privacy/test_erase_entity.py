@@ -281,8 +281,37 @@ async def test_a_row_has_no_other_business_erased(privacy, owner):
     owner.execute("update live.connect_links set entity_id = %s", (entity_id,))
     labels = "select count(*) from live.data_keys join live.connect_links on stream_id = key_id"
     done = await privacy.erase_entity(entity_id, with_claims=True)
-    assert (done.foreign, owner.execute(labels).fetchone()) == ([claim_id], (1,))
+    assert (done.foreign, owner.execute(labels).fetchone()) == ([], (1,))
+    assert [row["claim_id"] for row in done.claims] == [claim_id]
     assert not (await live.claims.show(their_claim)).erased
+    owner.execute("update live.claim_list set entity_id = %s", (entity_id,))
+    again = await privacy.erase_entity(entity_id, with_claims=True)
+    assert again.foreign == [their_claim]
+    assert not (await live.claims.show(their_claim)).erased
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        "update live.claim_list set entity_id = 'ent_none'",
+        "update live.claim_list set partner_id = 'ptn_none'",
+        "delete from live.claim_list",
+        "update live.connections set entity_id = 'ent_none'",
+    ],
+)
+async def test_a_row_hides_no_claim_and_no_link_from_an_erasure(privacy, owner, alter):
+    """What is an entity's is read from the log."""
+    live, world = privacy.service.modes["live"], privacy.documents.world
+    partner, other = await world.partner(), await world.partner()
+    entity_id = await partner.connected_entity()
+    await live.connections.approve(await labelled_link(other), entity_id, STAFF)
+    await partner.claim(entity_id)
+    owner.execute(alter)
+    owner.execute("update live.connect_links set entity_id = 'ent_none'")
+    done = await privacy.erase_entity(entity_id, with_claims=True)
+    assert (len(done.claims), done.foreign) == (1, [])
+    kept = "select topic from live.data_keys join live.events on originator_id = key_id"
+    assert owner.execute(kept).fetchall() == []
 
 
 async def test_a_row_has_no_other_claims_documents_deleted(privacy, owner):

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from projections.activity.reader import TimelineEntry
+from projections.activity.reader import LOST, TimelineEntry
 from service.cli.audit.evidence_file import finding, force_option, signed_checkpoint, written
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.output import Blocks
@@ -17,10 +17,11 @@ from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault, encode
 from service.evidence.proofs.timeline import FORMAT, HistoryProof, LedgerHistory, prove_events
 from service.evidence.replay.footing import footing
-from service.evidence.replay.history import SECRET
+from service.evidence.replay.history import SECRET, is_lost
 from service.evidence.replay.history import history as read_history
 from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import LEDGERS
+from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 
 LIMIT: Final = 1000
@@ -61,7 +62,8 @@ async def history(
     """Show the history of a claim, entity, link, onboarding, partner, key or document.
 
     Events are found by an index, the read model `activity`, and read from the log: what the index
-    lost is not shown. `projections verify` compares it with the log.
+    lost is not shown. `projections verify` compares it with the log. Where it has nothing, the log
+    is read whole to find out whether that is so.
 
     Personal fields are named, not shown: `sealed`, or `erased` once their key is destroyed; `key
     missing` if it is gone and no erasure says so (`keys-at-rest verify` lists those). An event
@@ -112,7 +114,7 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
             except (EvidenceFault, LedgerForked) as error:
                 return finding(ledger.name, error)
         if not parts:
-            raise _nothing(asked)
+            raise await _nothing(ledgers, asked)
         proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
         file.write(encode(proof))
     answer = await _timeline(target, asked)
@@ -120,7 +122,10 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
     return answer
 
 
-def _nothing(asked: _Asked) -> Refusal:
+async def _nothing(ledgers: Sequence[Ledger], asked: _Asked) -> Refusal:
+    """Return the refusal where the index has nothing: the log itself says whether there is."""
+    if await is_lost(ledgers, asked.subject):
+        return Refusal("not_found", LOST.format(asked.subject))
     return Refusal("not_found", f"No event of {', '.join(asked.names)} names {asked.subject}.")
 
 
@@ -129,7 +134,7 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await read_history(ledgers, subject, limit)
     if not found.entries:
-        raise _nothing(asked)
+        raise await _nothing(ledgers, asked)
     keys, rests, faults = target.service.settings.checkpoint_keys or (), [], list[Fields]()
     for ledger in ledgers:
         mine = [one for one in found.entries if one.ledger == ledger.name]

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from projections.activity.reader import LOST
 from service.core.errors import Refusal
 from service.facts.lineages import lineage_stream
 from service.ledger.database import Row
@@ -29,8 +30,13 @@ async def concerning(
     if not any(row["concerns"] for row in rows):
         before = await _rows(ledger, entity_id, size, 1, search=search) if first > 1 else []
         if not any(row["concerns"] for row in before):
-            raise Refusal("entity_not_found")
+            is_lost = not search and await _has_any(ledger, entity_id, size)
+            raise Refusal("entity_not_found", LOST.format(entity_id) if is_lost else None)
     return [row["position"] for row in rows]
+
+
+async def _has_any(ledger: Ledger, entity_id: str, size: int) -> bool:
+    return any(row["concerns"] for row in await _rows(ledger, entity_id, size, 1, search=True))
 
 
 async def _rows(

@@ -15,6 +15,9 @@ from service.ledger.ledger import Ledger
 SECRET: Final = ("secret_hash", "token_hash")
 """Fields of events that are never shown: hashes of credentials."""
 
+LOOKED_AT_MAX: Final = 1000
+"""The newest events that hold an id as a value: only some may have it in a field that names it."""
+
 NUMBERED: Final = 2**63 - 1
 """A page before it has the events with a position, and none that waits for one."""
 
@@ -53,6 +56,14 @@ async def history(
         name: one.looked_to for name, one in timelines.items() if one.looked_to and name not in left
     }
     return History(entries[-limit:], bool(left or looked_to), looked_to)
+
+
+async def is_lost(ledgers: Sequence[Ledger], subject: str) -> bool:
+    """Return whether a log has an event that names an id: it is read whole, without an index."""
+    for ledger in ledgers:
+        if (await ActivityReader(ledger).wanted(subject, LOOKED_AT_MAX, search=True)).entries:
+            return True
+    return False
 
 
 def older_than(found: History, before: Mapping[str, int] | None = None) -> Mapping[str, int]:

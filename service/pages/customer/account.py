@@ -124,6 +124,6 @@ async def connection_of(
     """Return one of the person's businesses, and a partner's access to it, present or past."""
     entity = await own_entity(request, connections, entity_id)
     access = await connections.access(partner_id, entity_id)
-    if access.connected_at is None:
+    if not access.version:
         raise Refusal("entity_not_owned")
     return entity, access
