@@ -1,5 +1,6 @@
 """The worker looks at who the events of a log are of, a slice at a time."""
 
+import asyncio
 from datetime import timedelta
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.evidence.checkpointing import KEY
+from tests.world import settings_for, world_on
 
 DAY = 86_400
 NOBODY = f"partner:ptn_x/{derived_id('key', 'x')}"
@@ -152,3 +154,15 @@ async def test_who_could_act_is_read_anew_where_accounts_went_back(service, owne
     owner.execute("delete from accounts.log where position > (select size from accounts.head)")
     assert await people.catch_up(0)
     assert staff_id not in people.known.staff
+
+
+async def test_a_pass_waits_for_no_second_connection_of_its_kind(database_url, tmp_path):
+    """With one for the background work of each ledger, which each pass holds, all of them end."""
+    settings = settings_for(database_url, tmp_path)
+    async with world_on(settings, tmp_path, follow=False, background_size=1) as world:
+        await world.partner()
+        for ledger in world.service.ledgers:
+            await Sequencer(ledger).number_committed()
+        passes = [world.service.slices(ledger.name) for ledger in world.service.ledgers]
+        passed = await asyncio.gather(*(one.slice() for one in passes))
+    assert min(passed[0], passed[2]) > 0  # live has no event yet

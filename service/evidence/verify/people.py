@@ -1,4 +1,8 @@
-"""Who could act, read on as the ledger of accounts grows, for passes that go on all the time."""
+"""Who could act, read on as the ledger of accounts grows, for passes that go on all the time.
+
+Whoever asks holds a connection for background work meanwhile. A second one would be waited for by
+those who hold them all; so this reads by those of requests, whose holders wait for nobody.
+"""
 
 import asyncio
 import time
@@ -9,7 +13,7 @@ from service.ledger.database import Database
 from service.ledger.sql import queries
 
 STEP: Final = 5_000
-"""Positions of the ledger of accounts that are read at once."""
+"""Positions of the ledger of accounts that are read at once: some hundredths of a second."""
 
 _SQL = queries("service.evidence.verify")
 
@@ -37,12 +41,12 @@ class People:
         ends_at = time.monotonic() + seconds
         async with self._reading:
             while True:
-                row = await self._accounts.background.fetchrow(_SQL.size)
+                row = await self._accounts.reads.fetchrow(_SQL.size)
                 size = 0 if row is None else row["size"]
                 if size < self._position:  # restored to an earlier moment
                     self._position, self.known = 0, KnownActors()
                 sql, start = _SQL.people_after, self._position
-                for found in await self._accounts.background.fetch(sql, start, STEP, list(TOPICS)):
+                for found in await self._accounts.reads.fetch(sql, start, STEP, list(TOPICS)):
                     self.known.take(found["topic"], found["state"])
                 self._position = min(size, start + STEP)
                 if self._position == size:
