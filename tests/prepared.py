@@ -248,6 +248,8 @@ def _be_patient() -> None:
     """Let a busy machine answer late."""
     service = importlib.import_module("service.app.bootstrap").Service
     service.__init__.__kwdefaults__["deadline_seconds"] = PATIENCE_SECONDS
+    serve = importlib.import_module("service.app.serve")
+    serve.STOP_SECONDS_MAX = int(PATIENCE_SECONDS)
     if "CLAIM_LEDGER_REDIS_URL" in os.environ:
         redis = importlib.import_module("service.http.rate_limit.redis")
         redis.TIMEOUT_SECONDS = PATIENCE_SECONDS

@@ -1,5 +1,6 @@
 """A service for one test, and its people: partners with keys, and their customers."""
 
+import math
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -145,8 +146,15 @@ class World:
 
     @cached_property
     def app(self) -> AddressMiddleware:
-        """The application, built on first use because that takes a moment."""
-        return web_app(self.service, self.metrics, None, late_pages=True)
+        """The application, built on first use because that takes a moment.
+
+        It refuses nobody because it is slow, unless a test is about that.
+        """
+        app = web_app(self.service, self.metrics, None, late_pages=True)
+        assert isinstance(app.app, AdmissionMiddleware)
+        for lane in (app.app.admission.reads, app.app.admission.writes):
+            lane.wait_seconds_max = math.inf
+        return app
 
     @property
     def admitted(self) -> AdmissionMiddleware:

@@ -39,6 +39,8 @@ _OF_WORKERS: Final = (
     "service.operations.metrics",
     "uvloop",
 )
+STOP_SECONDS_MAX: Final = 10
+"""A worker that has not ended by then is killed."""
 
 
 def serve_forever(settings: Settings) -> None:
@@ -75,7 +77,7 @@ def serve_forever(settings: Settings) -> None:
             websockets=False,
             backlog=BACKLOG,
             backpressure=CONNECTIONS_MAX,
-            workers_kill_timeout=10,
+            workers_kill_timeout=STOP_SECONDS_MAX,
             respawn_failed_workers=True,
             log_dictconfig=logs.GRANIAN_LOGGING,
         )

@@ -23,7 +23,8 @@ async def with_claims(shared, number, **more):
     """Return a partner, its entity, and the ids of its claims, newest first."""
     partner = await shared.partner()
     entity = await partner.connected_entity()
-    await asyncio.gather(*(partner.claim(entity, f"case-{nr}", **more) for nr in range(number)))
+    claims = (partner.claim(entity, f"case-{nr}", **more) for nr in range(number))
+    assert {answer.status_code for answer in await asyncio.gather(*claims)} <= {201}
     ids: list[str] = []
     token = {}
     while token is not None:
