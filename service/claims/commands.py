@@ -87,14 +87,17 @@ class ClaimCommands:
         except PublicIdTaken as error:
             raise Refusal("claim_conflict") from error
 
-    async def move(self, claim_id: str, stage: str, cause: Cause) -> Claim:
-        """Move a claim to another stage and return it."""
+    async def move(self, claim_id: str, stage: str, cause: Cause, seen: str | None = None) -> Claim:
+        """Move a claim to another stage and return it.
+
+        Refuses with `form_outdated` where somebody has moved it from the stage `seen`.
+        """
         stream = await self._stream(claim_id)
 
         async def attempt(transaction: Transaction) -> Claim:
             facts = [recorded.event for recorded in await transaction.read(stream)]
             claim = _own(claim_id, fold(facts))
-            events = decisions.move(claim, stage)
+            events = decisions.move(claim, stage, seen)
             if events:
                 await transaction.append(Append(stream, claim.version, events, cause))
             return fold([*facts, *events])

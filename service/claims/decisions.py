@@ -146,12 +146,17 @@ def replay(
     return compared.mismatch, Created(made.claim_id, None, [], True, compared.matches)
 
 
-def move(claim: Claim, stage: str) -> list[Event]:
-    """Move a claim to a listed stage; moving it to its present stage changes nothing."""
+def move(claim: Claim, stage: str, seen: str | None = None) -> list[Event]:
+    """Move a claim to a listed stage; moving it to its present stage changes nothing.
+
+    Refused with `form_outdated` where it is not at the stage `seen`, if one is given.
+    """
     if stage not in STAGES:
         raise invalid("stage", f"expected one of {', '.join(STAGES)}")
     if not claim.claim_id:
         raise Refusal("claim_not_found")
     if stage == claim.stage:
         return []
+    if seen not in {None, claim.stage}:
+        raise Refusal("form_outdated", f"The claim is at the stage {claim.stage} by now.")
     return [ClaimStageChanged(claim_id=claim.claim_id, stage=stage)]

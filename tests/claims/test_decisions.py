@@ -216,6 +216,15 @@ def test_stages_move():
     assert (moved.stage, moved.version) == ("settled", 2)
 
 
+def test_a_move_is_from_the_stage_that_was_seen():
+    """Whoever looked before it moved decides again; who moves it where it is has what they want."""
+    moved = fold([CREATED, ClaimStageChanged(claim_id="clm_1", stage="settled")])
+    with pytest.raises(Refusal, match="form_outdated"):
+        decisions.move(moved, "closed", STAGES[0])
+    assert decisions.move(moved, "settled", STAGES[0]) == []
+    assert len(decisions.move(moved, "closed", "settled")) == 1
+
+
 def test_a_first_message_is_folded():
     """The claim knows its first message."""
     posted = FirstMessagePosted(

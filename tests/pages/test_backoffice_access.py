@@ -1,5 +1,7 @@
 """Access to the back office and the input that its pages refuse, without a browser."""
 
+import re
+
 import psycopg
 import pytest
 
@@ -166,6 +168,20 @@ async def test_an_unknown_stage_is_a_field_error(world, ids, staff):
     assert row["stage"] == STAGES[0]
 
 
+async def test_a_stage_that_was_not_seen_is_not_left(world, ids, staff):
+    """A colleague moved the claim after the page was made; the same form twice is no conflict."""
+    path = f"/backoffice/claims/{ids['claim']}"
+    (seen,) = re.findall(r'name="seen" value="(\w+)"', (await staff.get(path)).text)
+    for _ in range(2):
+        first = await staff.post(f"{path}/stage", stage="settled", seen=seen)
+        assert first.status_code == 303
+    late = await staff.post(f"{path}/stage", stage="letter_before_action", seen=seen)
+    assert (late.status_code, "Someone moved this claim" in late.text) == (409, True)
+    assert '<option value="settled" selected>' in late.text
+    row = await world.service.modes["live"].claim_list.by_id(ids["claim"])
+    assert row["stage"] == "settled"
+
+
 async def test_an_invalid_reason_is_a_field_error(world, staff):
     """Missing, blank, too long, or with what nobody sees: the partner stays pending."""
     partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
@@ -255,7 +271,8 @@ async def test_the_confirmation_shows_an_earlier_connection(world, ids, staff):
 async def test_ids_that_only_events_have_are_found(world, ids, staff):
     """Messages, and requests without a logged call; in capitals too."""
     claim = await world.service.modes["live"].claims.show(ids["claim"])
-    moved = await staff.post(f"/backoffice/claims/{ids['claim']}/stage", stage="closed")
+    path = f"/backoffice/claims/{ids['claim']}/stage"
+    moved = await staff.post(path, stage="closed", seen=STAGES[0])
     for sought in (claim.message.message_id, moved.headers["x-request-id"]):
         for typed in (sought, sought.upper(), f"  {sought} "):
             answer = await staff.post("/backoffice", sought=typed)

@@ -146,7 +146,7 @@ async def test_a_timeline_is_filtered_by_kind_and_by_who(world, staff, monkeypat
     entity_id = await partner.connected_entity()
     claims = [(await partner.claim(entity_id, f"c-{n}")).json()["claim_id"] for n in range(3)]
     path = f"/backoffice/timeline/{entity_id}"
-    await staff.post(f"/backoffice/claims/{claims[0]}/stage", stage="closed")
+    await staff.post(f"/backoffice/claims/{claims[0]}/stage", stage="closed", seen="triage")
     await all_numbered(world)
     await eventually(lambda: followed(world))
 

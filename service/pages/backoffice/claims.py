@@ -15,6 +15,7 @@ from service.pages.gate import staff_cause, staff_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, PathText
 from service.pages.visit import form_of
+from service.pages.words import text
 
 
 def claims_router(context: BackofficeContext) -> OneOffRouter:
@@ -28,11 +29,15 @@ def claims_router(context: BackofficeContext) -> OneOffRouter:
     @post("/stage", opt=STAFF)
     async def move(request: AnyRequest, claim_id: PathText) -> Html:
         """Move a claim to a stage."""
-        stage = form_of(request).get("stage", "")
+        form = form_of(request)
+        stage, seen = form.get("stage", ""), form.get("seen", "")
         mode, _ = await context.claim(claim_id)
         try:
-            await context.modes[mode].claims.move(claim_id, stage, staff_cause(request))
+            await context.modes[mode].claims.move(claim_id, stage, staff_cause(request), seen)
         except Refusal as refusal:
+            if refusal.code == "form_outdated":
+                faults = {"stage": [text("backoffice.claim.outdated")]}
+                return await shown(request, claim_id, 409, faults=faults)
             if refusal.code != "validation_failed":
                 raise
             return await shown(request, claim_id, 400, faults=refusal.field_errors)
