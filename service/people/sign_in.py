@@ -174,7 +174,7 @@ class SignIn:
         link = await self.look(token)
         is_here = link.is_asked_from(browser)
         if not is_here and not is_code_of(await self.secrets.get(), link.browser, code):
-            raise invalid("code", "not the code that the browser shows in which you asked")
+            raise invalid("code", "not the code that your other browser shows")
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             if await connection.fetchrow(_SQL.link_use.on(schema), token_hash(token)) is None:

@@ -82,6 +82,17 @@ async def test_one_of_several_businesses_is_chosen(world):
     assert "Brewery" in shown.text
 
 
+async def test_businesses_of_one_name_are_told_apart(world):
+    """By their ids, which the account has, too; a name of its own is enough for any other."""
+    partner = await world.partner()
+    same = [await business(world, "Bakery", another=number > 0) for number in range(2)]
+    other = await business(world, "Brewery", another=True)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    page = (await visitor.get(await link_of(partner))).text
+    assert all(f"Bakery <code>{entity_id}</code>" in page for entity_id in same)
+    assert f"<code>{other}</code>" not in page
+
+
 async def test_another_persons_business_is_not_found(world):
     """It looks like one that does not exist, and nothing is connected."""
     partner = await world.partner()

@@ -72,6 +72,7 @@ async def test_another_browser_needs_the_code_and_is_led_home(world):
     for wrong in ("", "BCDF-GHJK", code[:-1], f"{code}B", "\u00e9" * 64, "x" * 5000):
         answer = await other.post(f"/sign-in/{token}", code=wrong)
         assert (answer.status_code, 'id="code-fault"' in answer.text) == (400, True), wrong
+        assert "not the code that your other browser shows" in answer.text
     assert await count(world, "sessions") == 0
     answer = await other.post(f"/sign-in/{token}", code=code.lower().replace("-", " "))
     assert (answer.status_code, answer.headers["location"]) == (303, "/account")
