@@ -11,6 +11,7 @@ from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from tests.evidence.evidence_world import history, keyed_settings, later
+from tests.plans import nodes_of
 from tests.tables import every_row
 from tests.world import world_on
 
@@ -86,15 +87,9 @@ async def test_the_log_is_not_read_for_it(world_of_two, owner):
         arguments = (last, f"ent_{last - 9}", lineage_stream("live"), 1, last)
         ((plan,),) = await connection.fetch(explained, *arguments)
         assert await connection.fetch(asked.entity.on("live"), *arguments) == [(last - 9, True)]
-    read = [one for one in _nodes(json.loads(plan)[0]["Plan"]) if one["Actual Loops"]]
+    read = [one for one in nodes_of(json.loads(plan)[0]["Plan"]) if one["Actual Loops"]]
     assert {one.get("Relation Name") for one in read} >= {"activity", "events", "log"}
     for one in read:
         if "Relation Name" in one:
             rows = one["Actual Rows"] + one.get("Rows Removed by Filter", 0)
             assert rows * one["Actual Loops"] <= 4, one
-
-
-def _nodes(plan):
-    yield plan
-    for part in plan.get("Plans", ()):
-        yield from _nodes(part)

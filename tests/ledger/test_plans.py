@@ -1,12 +1,17 @@
 """Plans do not depend on what the tables held when a session made them."""
 
+import json
 from uuid import uuid4
 
 import pytest
 
+from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.following.runner import Subscription
+from service.ledger.rebuild.build import PAGE_POSITIONS
+from service.ledger.rebuild.connecting import connected
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from tests.plans import nodes_of
 
 CUSTOM = """
 select statement from pg_prepared_statements
@@ -97,3 +102,45 @@ async def test_what_a_claim_runs_is_planned_once(world):
             if "as bounded" in row["statement"]
         ]
     assert planned == []
+
+
+FILLED = """
+with added as (
+    insert into live.events (originator_id, originator_version, topic, state, mac)
+    select gen_random_uuid(), 1, case when n % 2 = 0 then 'ClaimCreated' else 'Other' end, '', null
+    from generate_series(1, 20000) as n
+    returning append_id
+)
+insert into live.log (position, append_id, leaf_hash)
+select
+    (select size from live.head) + row_number() over (order by append_id desc),
+    append_id,
+    sha256('')
+from added
+"""
+"""A log that is numbered in another order than its events were appended in."""
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["no statistics", "statistics"])
+async def test_a_rebuild_reads_each_event_of_a_page_once(module_database_url, counted):
+    """By the settings of its session, which have no other joins than nested loops."""
+    page = queries("service.ledger.rebuild").page.on("live")
+    async with connected(module_database_url) as session:
+        before = await session.fetchval("select size from live.head")
+        await session.execute(FILLED)
+        await session.execute("update live.head set size = size + 20000")
+        if counted:
+            await session.execute("analyze live.log, live.events")
+        given = (before + 5_000, before + 5_000 + PAGE_POSITIONS, ["ClaimCreated"], PAGE_BYTES_MAX)
+        rows = await session.fetch(page, *given)
+        found = await session.fetchval(f"explain (analyze, format json) {page}", *given)
+        wanted = await session.fetch(
+            "select l.position, l.append_id from live.log as l join live.events using (append_id)"
+            " where position > $1 and position <= $2 and topic = any($3) order by 1",
+            *given[:3],
+        )
+    assert [row[:2] for row in rows] == [tuple(row) for row in wanted]
+    assert len(rows) == PAGE_POSITIONS / 2
+    for node in nodes_of(json.loads(found)[0]["Plan"]):
+        removed = node.get("Rows Removed by Join Filter", 0)
+        assert (node["Actual Rows"] + removed) * node["Actual Loops"] <= PAGE_POSITIONS, node

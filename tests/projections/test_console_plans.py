@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from service.ledger.sql import queries
+from tests.plans import nodes_of
 
 ROWS = 40_000
 FILL = Path(__file__).with_name("fill_console_lists.sql")
@@ -143,16 +144,10 @@ def explained(owner, sql, types, given, generic):
     owner.execute(f"set plan_cache_mode = {generic}")
     owner.execute(f"prepare page ({types}) as {sql.on('live')}")
     rows = owner.execute(f"explain (analyze, format json) execute page ({given})").fetchone()[0]
-    return list(_nodes(rows[0]["Plan"]))
+    return list(nodes_of(rows[0]["Plan"]))
 
 
 def read(node):
     """Return the number of rows that a scan read."""
     removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
     return (node["Actual Rows"] + removed) * node["Actual Loops"]
-
-
-def _nodes(plan):
-    yield plan
-    for inner in plan.get("Plans", []):
-        yield from _nodes(inner)

@@ -9,6 +9,7 @@ import pytest
 
 from projections.claim_list.reader import PAGE_BYTES_MAX
 from service.ledger.sql import queries
+from tests.plans import nodes_of
 
 ROWS = 100_000
 
@@ -56,7 +57,7 @@ def test_a_page_is_read_from_an_index(filled, user, entity, token, generic):
         "explain (analyze, format json)"
         f" execute page ('ptn_1', '{entity}', {token}, 101, {user}, {PAGE_BYTES_MAX})"
     ).fetchone()[0]
-    nodes = list(_nodes(explained[0]["Plan"]))
+    nodes = list(nodes_of(explained[0]["Plan"]))
     scans = [node for node in nodes if node.get("Relation Name") == "claim_list"]
     assert scans
     assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
@@ -107,7 +108,7 @@ def test_a_partners_events_are_read_from_an_index(filled):
         explained = filled.execute(
             "explain (analyze, format json) execute page ('ptn_1', 10000, 100, '\"ptn_1\"', 'x')"
         ).fetchone()[0]
-        nodes = [one for one in _nodes(explained[0]["Plan"]) if "Relation Name" in one]
+        nodes = [one for one in nodes_of(explained[0]["Plan"]) if "Relation Name" in one]
         read = {one["Relation Name"]: one for one in nodes if one["Actual Loops"]}
         for table in ("partner_events", "log", "claim_list"):
             assert re.fullmatch(r"Index (Only )?Scan", read[table]["Node Type"]), (generic, table)
@@ -126,12 +127,8 @@ def test_the_last_checkpoint_is_read_from_an_index(filled):
         text = queries("service.evidence.checkpoints")[name].on("live").replace("$1", "'o'")
         explained = filled.execute(f"explain (analyze, format json) {text}").fetchone()[0]
         nodes = [
-            one for one in _nodes(explained[0]["Plan"]) if one.get("Relation Name") == "checkpoints"
+            one
+            for one in nodes_of(explained[0]["Plan"])
+            if one.get("Relation Name") == "checkpoints"
         ]
         assert [(one["Index Name"], one["Actual Rows"]) for one in nodes] == [(index, 1)]
-
-
-def _nodes(plan):
-    yield plan
-    for inner in plan.get("Plans", []):
-        yield from _nodes(inner)
