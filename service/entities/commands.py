@@ -26,6 +26,7 @@ _TAKEN: Final = (
     "A business with this email address or company number uses the service."
     " --another adds one more at its address."
 )
+_NUMBER_TAKEN: Final = "A business with this company number uses the service; no other can have it."
 
 
 class Registration(NamedTuple):
@@ -172,7 +173,8 @@ class EntityCommands:
                 if known[0].event != business:
                     raise Refusal("reference_used")
                 return entity_id
-            await refuse_established(transaction, business, same_address=another, message=_TAKEN)
+            message = _NUMBER_TAKEN if another else _TAKEN
+            await refuse_established(transaction, business, same_address=another, message=message)
             await transaction.append(registration.append)
             return entity_id
 

@@ -273,7 +273,9 @@ def test_one_address_may_have_several_businesses(team):
     one = team.do(*add)
     assert team.refused(*add[:5]) == "onboarding_unavailable"
     assert team.do(*add[:5], "--another")["entity_id"] != one["entity_id"]
-    assert team.refused(*add, "--another") == "onboarding_unavailable"
+    code, taken = team.answer(*add, "--another")
+    assert (code, taken["code"]) == (1, "onboarding_unavailable")
+    assert "this company number uses the service" in taken["message"]  # not: try --another
 
 
 @pytest.mark.parametrize(
