@@ -11,7 +11,7 @@ _STOP: Final = {signal.SIGTERM}
 
 
 def prepare_forks() -> None:
-    """Have each fork end by SIGTERM until it handles that itself, and with this process.
+    """Make each fork end with this process, and on SIGTERM until it handles that itself.
 
     It inherits our handlers, and Python forgets in a fork which signals have come: a worker that
     was told to stop at that moment would never hear of it. So the signal waits until it may end

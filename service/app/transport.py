@@ -35,7 +35,7 @@ def is_this_machine(host: str) -> bool:
 
 
 def encrypt(parsed: dict[str, Any]) -> list[str]:
-    """Let the URLs of PostgreSQL verify whom they reach; return a line for each that is not safe.
+    """Make the URLs of PostgreSQL verify the server; return a line for each that is not safe.
 
     It begins with the setting's name.
     """

@@ -61,7 +61,7 @@ class DirectoryArchive:
         return sorted(prefix + name for name in found)
 
     def close(self) -> None:
-        """Let the threads end, each with what it is doing."""
+        """End the threads, each after its current work."""
         threads, self._threads = self._threads, None
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)

@@ -143,7 +143,7 @@ class HandOvers:
         await self.live.database.background.fetch(_SQL.hand_overs_done, positions)
 
     async def wait(self, item: HandOver, later: datetime, _fault: str) -> None:
-        """Have it due again later."""
+        """Make it due again later."""
         await self.live.database.background.fetch(_SQL.hand_overs_wait, item.position, later)
 
     async def set_aside(self, item: HandOver, fault: str) -> None:

@@ -47,7 +47,7 @@ async def move(target: Target, claim_id: str, stage: str) -> Fields:
 
 
 async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
-    """Look for a claim in both modes, and record that its personal data is about to be printed."""
+    """Find a claim in either mode, and record that its personal data is about to be printed."""
     for mode, ledger in target.service.modes.items():
         if await ledger.claim_list.by_id(claim_id) is not None:
             await target.service.staff.opened(target.staff_id, claim_id, target.cause)

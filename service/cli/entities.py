@@ -71,7 +71,7 @@ async def disconnect(
 
 
 async def _find(target: Target, entity_id: str) -> tuple[Mode, PartnerLedger, Access]:
-    """Look for an entity in both modes; an id is in one of them at most."""
+    """Find an entity in either mode; an id is in one of them at most."""
     for mode, ledger in target.service.modes.items():
         with suppress(Refusal):  # `entity_not_found`, the only one
             return mode, ledger, await ledger.connection_list.access("", entity_id)

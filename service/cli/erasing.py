@@ -82,7 +82,7 @@ def warn_of(count: int) -> None:
 async def find_subject(
     target: Target, listed: ErasureList, claim_id: str | None, entity_id: str | None
 ) -> tuple[str, Parts, Subject]:
-    """Look for a subject in both modes; raises Refusal `claim_not_found`, `entity_not_found`."""
+    """Find a subject in either mode; raises Refusal `claim_not_found`, `entity_not_found`."""
     for mode, parts in target.service.privacy(listed).items():
         erasures = parts.erasures
         lookup = erasures.entity(entity_id or "") if claim_id is None else erasures.claim(claim_id)

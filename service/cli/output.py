@@ -106,7 +106,7 @@ def columns_of(row: Row, *names: str) -> dict[str, Any]:
 
 
 def refuse(refusal: Refusal, *, as_json: bool) -> NoReturn:
-    """Say why, to a program by the error envelope on stdout, and exit with 1."""
+    """Print why, for a program as the error envelope on stdout, and exit with 1."""
     if as_json:
         click.echo(json.dumps(refusal.envelope()))
     else:

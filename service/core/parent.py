@@ -22,7 +22,7 @@ def signal_with_parent(number: signal.Signals) -> Callable[[], None] | None:
 
 
 def die_with(parent: int) -> None:
-    """Have this process killed when its parent ends: the thread that started it."""
+    """Make the kernel kill this process when its parent ends: the thread that started it."""
     if _prctl:
         _be_signalled(_prctl, signal.SIGKILL, parent)
 

@@ -38,7 +38,7 @@ class Spare:
         self.has_ended = False
 
     def ask(self, work: Work, asked: object) -> None:
-        """Have it do a piece of work, at this process's priority. Raises SpareGone.
+        """Make it do a piece of work, at this process's priority. Raises SpareGone.
 
         `work` is a function of a module, as pickle wants it.
         """

@@ -197,7 +197,7 @@ class DocumentChecks:
             await self.ledger.database.background.fetch(_SQL.checks_done, *item[:2])
 
     async def wait(self, item: QueuedCheck, later: datetime, _fault: str) -> None:
-        """Have it due again later."""
+        """Make it due again later."""
         await self.ledger.database.background.fetch(_SQL.checks_wait, *item[:2], later)
 
     async def set_aside(self, item: QueuedCheck, fault: str) -> None:

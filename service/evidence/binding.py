@@ -24,7 +24,7 @@ class BindingRefused(Exception):
 
 
 async def bind_events(ledger: Ledger, cause: Cause) -> bool:
-    """Say that every later event of a ledger has a MAC of the key that signs now, or a later one.
+    """Record that every later event has a MAC by the key that signs now, or by a later one.
 
     Return whether that is new. Raises BindingRefused where a process may still run that makes none,
     or signs by an earlier key: what it writes from now on would be set aside.

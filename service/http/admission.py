@@ -107,7 +107,7 @@ class BodyRoom:
             expiry.cancel()
 
     def give_back(self, owner: str, size: int) -> None:
-        """Give room back, and admit those that fit now."""
+        """Free room, and admit those that fit now."""
         self.held[owner] -= size
         if not self.held[owner]:
             del self.held[owner]

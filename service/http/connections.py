@@ -90,7 +90,7 @@ class ConnectionWatch:
 
 
 def allow_files() -> None:
-    """Let this process and its children open as many files as the system lets them.
+    """Allow this process and its children as many open files as the system permits.
 
     The usual 1,024 would be gone before CONNECTIONS_MAX; then nothing can be opened at all.
     """

@@ -241,7 +241,7 @@ class Batcher(Generic[CommandT, OutcomeT]):
             self._settle(entry, outcome)
 
     def _settle(self, entry: Entry[CommandT, OutcomeT], outcome: OutcomeT | Exception) -> None:
-        """Give a command its outcome, or have it decided or tried again."""
+        """Give a command its outcome, or queue it to be decided or tried again."""
         if isinstance(outcome, AppendConflict) and entry.conflicts < ATTEMPTS_MAX:
             entry.conflicts += 1
             self._enqueue(entry, first=True)

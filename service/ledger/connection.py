@@ -49,7 +49,7 @@ class ReachableConnection(asyncpg.Connection):
     """The driver's connection, with keep-alive."""
 
     def keep_alive(self) -> None:
-        """Let the kernel notice a server that has vanished."""
+        """Turn on TCP keepalive, so that the kernel notices a server that has vanished."""
         link = self._transport.get_extra_info("socket")
         if link is None or link.family not in (socket.AF_INET, socket.AF_INET6):
             return
@@ -101,7 +101,7 @@ class LedgerConnection(ReachableConnection):
     def _cancel_current_command(
         self, waiter: "asyncio.Future[None]", cancel_waiter: "asyncio.Future[None] | None" = None
     ) -> None:
-        """Let the statement go on: the driver's own method would send a CancelRequest.
+        """Leave the statement running: the driver's own method would send a CancelRequest.
 
         A cancelled COMMIT that waits for a synchronous replica ends its wait, and stands: the claim
         is visible, a replay acknowledges it, and a failover loses it (SyncRepWaitForLSN in

@@ -273,7 +273,7 @@ class Database:
         )
 
     async def _accept(self, connection: LedgerConnection) -> None:
-        """Look at what the login may do, before the first thing that it does in this process.
+        """Check the rights of the login, before its first use in this process.
 
         Raises WrongLogin where that is more than its ledger's work takes.
         """

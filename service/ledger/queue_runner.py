@@ -72,7 +72,7 @@ class Work(Protocol[T]):
         ...
 
     async def wait(self, item: T, later: datetime, fault: str, /) -> None:
-        """Have it due again later."""
+        """Make it due again later."""
         ...
 
     async def set_aside(self, item: T, fault: str, /) -> None:

@@ -37,7 +37,7 @@ class EarlyRefusal:
         self._headers = [(name.lower().encode(), text.encode()) for name, text in fields.items()]
 
     async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Send the response."""
         if scope["type"] == "http" and declared_bytes(scope) > SMALL_BYTES_MAX:
             await drop_body(receive)
         request_id = self._new_id("req", self._clock()).encode()

@@ -122,7 +122,7 @@ class Endpoint:
 
 
 def _naming_the_mode(function: Handler) -> Handler:
-    """Say in which mode there is no such entity: the key of the other one may have been meant."""
+    """Add to the message in which mode there is no such entity: a key of the other may be meant."""
 
     @wraps(function)
     async def named(request: AnyRequest) -> Response[bytes]:

@@ -22,7 +22,7 @@ class KnownKeys:
     """Remembers keys by their ids, each with a digest of its whole token."""
 
     def __init__(self, keys_max: int = KEYS_MAX) -> None:
-        """Know nothing yet; `keys_max` are remembered."""
+        """Begin empty; at most `keys_max` are remembered."""
         self._keys_max = keys_max
         # Of this process alone, so that nothing in memory tells a guess from a key elsewhere.
         self._salt = secrets.token_bytes(16)

@@ -86,7 +86,7 @@ class EndpointCommands:
         )
 
     async def enable(self, partner_id: str, endpoint_id: str, cause: Cause) -> None:
-        """Go on where an endpoint stopped."""
+        """Resume an endpoint where it stopped."""
         await self._decide(partner_id, cause, decisions.enable, endpoint_id=endpoint_id)
 
     async def remove(self, partner_id: str, endpoint_id: str, cause: Cause) -> None:

@@ -263,7 +263,7 @@ class Deliveries:
         await self.parts.pool.fetch(_SQL.done, self.endpoint_id, *arrays(rows), self.parts.clock())
 
     async def wait(self, item: Delivery, later: datetime, fault: str) -> None:
-        """Have it due again later; give the endpoint up that took nothing for three days."""
+        """Make it due again later; disable an endpoint that took nothing for three days."""
         if item.position not in self._batch.refused:
             await self._put_back([item.position])
         elif await self._is_given_up(item, later, fault):

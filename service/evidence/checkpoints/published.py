@@ -60,7 +60,7 @@ class PublishedHistory:
         self._seen: dict[str, int] = {}
 
     async def begin(self, origin: str) -> None:
-        """Say that an origin's first checkpoint is about to be stored; see `is_begun`."""
+        """Record that an origin's first checkpoint is about to be stored; see `is_begun`."""
         if self._archive is not None:
             await self._archive.put(begun_name(origin), BEGUN)
 
@@ -95,7 +95,7 @@ class PublishedHistory:
         return await self._archive.get(name)
 
     async def close(self, origin: str, size: int) -> bool:
-        """Let nothing be published of an origin after the checkpoint of a size.
+        """Close an origin: nothing can be published of it after the checkpoint of a size.
 
         Return False if something was.
         """

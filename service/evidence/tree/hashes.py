@@ -41,7 +41,7 @@ class Hashes(Protocol):
         ...
 
     async def forget(self) -> None:
-        """Have all stored nodes made again: some are not those of the log."""
+        """Delete all stored nodes, because some are wrong; the worker stores them anew."""
         ...
 
 
@@ -69,7 +69,7 @@ class StoredHashes:
         return {row["level"]: row["nodes"] for row in rows if row["nodes"]}
 
     async def forget(self) -> None:
-        """Have all stored nodes made again: some are not those of the log. It is noted."""
+        """Delete all stored nodes, because some are wrong, and log it; the worker stores them anew."""
         schema = self._database.schema
         log.error("tree nodes altered", ledger=schema)
         try:

@@ -142,11 +142,11 @@ class PartCheck:
             self._ids_are_kept = await are_kept(connection, self._task.schema, drawn)
 
     def stop(self) -> None:
-        """Let the rest be: another part does not hold. The caller's connection stays usable."""
+        """Skip the rest: another part does not hold. The caller's connection stays usable."""
         self.holds = False
 
     async def _look_back(self, connection: Connection, actors: Actors) -> None:
-        """Let actors know the times of the events before the part."""
+        """Give the check of actors the times of the events before the part."""
         rows = await connection.fetch(
             _SQL.states.on(self._task.schema), self._task.after - BEFORE_MAX, self._task.after
         )
@@ -307,7 +307,7 @@ class PartCheck:
         state: bytes,
         mac: bytes | None,
     ) -> None:
-        """Have an event looked at whose actor is not one who was there all the time."""
+        """Check an event whose actor has not existed throughout the log."""
         assert self._actors is not None  # noqa: S101 - only then it is called
         of = UUID(bytes=stream)
         row = LogRow(position, append_id, leaf, append_id, of, version, topic, state, mac)

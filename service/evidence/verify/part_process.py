@@ -40,7 +40,7 @@ class PartFailed(Exception):
 async def check_in(
     spare: Spare, place: PartPlace, task: Task, send: Callable[[Passed | Segments], object]
 ) -> PartOutcome | None:
-    """Have a spare process check a part; `send` takes what it passes. Raises PartFailed."""
+    """Make a spare process check a part; `send` takes what it passes on. Raises PartFailed."""
     try:
         spare.ask(_work, (place, task))
         while isinstance(found := await spare.receive(), (Passed, Segments)):

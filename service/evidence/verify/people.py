@@ -22,13 +22,13 @@ class People:
     """Keeps who could act while a pass goes on: about 400 bytes for each key and person."""
 
     def __init__(self, accounts: Database) -> None:
-        """Know nobody yet."""
+        """Begin without anybody."""
         self._accounts = accounts
         self._reading = asyncio.Lock()
         self._position, self.known = 0, KnownActors()
 
     async def forget(self) -> None:
-        """Know nobody again: no pass of this ledger needs it for a while."""
+        """Forget everybody: no pass of this ledger needs them for a while."""
         async with self._reading:
             self._position, self.known = 0, KnownActors()
 

@@ -95,7 +95,7 @@ class JoinedStreams:
         self._has_place = True
 
     def close(self) -> None:
-        """Let go of the file; what it did not take is tried once more by that, in vain."""
+        """Close the file. Closing tries once more, in vain, to write what did not fit."""
         with suppress(OSError):
             self._file.close()
 

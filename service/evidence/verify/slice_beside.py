@@ -44,7 +44,7 @@ class Beside:
         findings: Mapping[str, LogFinding],
         position: int,
     ) -> None:
-        """Go on from `findings`; one that has not come to `position` waits for the next pass."""
+        """Continue from `findings`; one that has not reached `position` waits for the next pass."""
         self._transaction = transaction
         self._ledger = ledger
         self._people = people

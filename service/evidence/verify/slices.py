@@ -62,7 +62,7 @@ class Slices:
         people: People,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Have each pass end within `seconds` of the one before; `monotonic` is of this process.
+        """Plan each pass to end within `seconds` of the one before, by the clock `monotonic`.
 
         `people` are who could act, read for all ledgers.
         """

@@ -98,7 +98,7 @@ class Builder:
         return await self.load(BuildProgress(may_skip=may_skip), target)
 
     async def catch_up(self, progress: BuildProgress) -> BuildProgress:
-        """Come near to the live rows; raises RebuildRefused when writers are faster."""
+        """Catch up with the live rows, almost; raises RebuildRefused if writers are faster."""
         for _ in range(ROUNDS_MAX):
             target = await self.target()
             if await self.is_close(progress, target):

@@ -40,7 +40,7 @@ class _Ready(NamedTuple):
 async def fill_in(
     spare: Spare, job: FillingJob, turns: Turns, target: int, *, may_skip: bool
 ) -> None:
-    """Have a spare process apply its stretches of the log, as `RowMaker.take_turns` does.
+    """Make a spare process apply its stretches of the log, as `RowMaker.take_turns` does.
 
     Either side tells the other only of events that were skipped since: there may be many. Raises
     RebuildRefused or Unreadable.

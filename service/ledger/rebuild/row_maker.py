@@ -66,7 +66,7 @@ class Turns(Protocol):
         ...
 
     async def end(self, progress: BuildProgress) -> None:
-        """Let the next part have its turn, now that the tables hold this."""
+        """Pass the turn to the next part, now that the tables hold this one."""
         ...
 
 
