@@ -89,7 +89,7 @@ def test_only_secrets_stand_in_files() -> None:
     rows = {line.split("`")[1]: line for line in settings_table().splitlines()[2:]}
     for row in SETTINGS:
         assert (f"`{row.variable}_FILE`" in rows[row.variable]) == row.secret
-    assert faults(PORT_FILE="/x")[0].startswith("PORT_FILE: is no setting of ours")
+    assert faults(PORT_FILE="/x")[0].startswith("PORT_FILE: is not a known setting")
 
 
 def test_an_auditor_needs_no_secret_file(

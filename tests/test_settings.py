@@ -69,7 +69,7 @@ def test_all_faults_are_reported_at_once() -> None:
 def test_only_our_prefix_is_checked() -> None:
     """A similar name is suggested only if there is one."""
     assert Settings.from_environment(environ() | {"WORKERS": "x"}, require=SERVE).workers == 1
-    assert faults(XYZZY="1") == ["XYZZY: is no setting of ours"]
+    assert faults(XYZZY="1") == ["XYZZY: is not a known setting"]
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,12 @@ leave it.
 import os
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from importlib.util import find_spec
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 from service.app import setting_values as values
 from service.app.setting import PREFIX, OptionalSetting, Setting, SettingsError
-from service.app.transport import encrypt, is_this_machine
+from service.app.setting_conflicts import conflicts
+from service.app.transport import encrypt
 from service.facts.caller import LEDGERS
 
 MIGRATE: Final = frozenset({"DATABASE_URL", "MASTER_KEYS"})
@@ -292,7 +291,7 @@ class Settings:
                 faults.append(f"{setting.variable}: {error}")
         faults += [f"{PREFIX}{fault}" for fault in encrypt(parsed)]
         faults += _absent(parsed, require)
-        faults += _conflicts(parsed)
+        faults += conflicts(parsed)
         if faults:
             raise SettingsError(faults)
         return cls(parsed)
@@ -332,7 +331,7 @@ def _unknown(variable: str) -> str:
     names = [setting.name for setting in SETTINGS]
     nearest = get_close_matches(variable.removeprefix(PREFIX), names, n=1)
     meant = f"; did you mean {PREFIX}{nearest[0]}?" if nearest else ""
-    return f"{variable}: is no setting of ours{meant}"
+    return f"{variable}: is not a known setting{meant}"
 
 
 def _absent(parsed: dict[str, Any], required: Collection[str]) -> list[str]:
@@ -345,59 +344,3 @@ def _absent(parsed: dict[str, Any], required: Collection[str]) -> list[str]:
         for setting in SETTINGS
         if setting.name in required and setting.name in parsed and parsed[setting.name] is None
     ]
-
-
-def _is_below(origin: str, other: str) -> bool:
-    """Return whether an origin is at a host below that of another one."""
-    scheme, _, host = other.partition("://")
-    return origin.startswith(f"{scheme}://") and origin.endswith(f".{host}")
-
-
-def _host_of(origin: str) -> str:
-    return urlsplit(origin).hostname or ""
-
-
-def _conflicts(parsed: Mapping[str, Any]) -> list[str]:
-    faults: list[str] = []
-    if parsed.get("WORKERS", 1) > 1 and "REDIS_URL" in parsed and parsed["REDIS_URL"] is None:
-        # Each process would count for itself, and a partner get its limit several times over.
-        faults.append(
-            f"{PREFIX}WORKERS: more than 1 without {PREFIX}REDIS_URL; expected 1, or a Redis"
-        )
-    if parsed.get("OTLP_URL") and find_spec("opentelemetry.sdk") is None:
-        faults.append(
-            f"{PREFIX}OTLP_URL: install the extra, as in `pip install 'claim-ledger[tracing]'`"
-        )
-    backoffice, public = parsed.get("BACKOFFICE_URL"), parsed.get("PUBLIC_URL")
-    if backoffice and public and not _is_below(backoffice, public):
-        # Passkeys of a host hold for the hosts below it, and for no other.
-        faults.append(
-            f"{PREFIX}BACKOFFICE_URL: expected the scheme and port of {PREFIX}PUBLIC_URL, and a "
-            "host below its host"
-        )
-    if parsed.get("PRIVATE_WEBHOOKS") and public and not is_this_machine(_host_of(public)):
-        # Partners choose where webhooks go: they would reach what only the service's network may.
-        faults.append(
-            f"{PREFIX}PRIVATE_WEBHOOKS: expected `off` where {PREFIX}PUBLIC_URL is not this machine"
-        )
-    tiles, archive = parsed.get("TILES_URL"), parsed.get("ARCHIVE_URL")
-    if tiles and (not archive or tiles == archive):
-        # Only what is published is written there; and nobody should lock or open both at once.
-        faults.append(
-            f"{PREFIX}TILES_URL: expected together with {PREFIX}ARCHIVE_URL, and another place"
-        )
-    if parsed.get("SERVE_TILES"):
-        # The logs' paths begin with the names of the keys: without one there is no log to serve.
-        needs = ("TILES_URL", "CHECKPOINT_KEYS")
-        absent = [f"{PREFIX}{name}" for name in needs if name in parsed and not parsed[name]]
-        faults += [f"{PREFIX}SERVE_TILES: expected `off` without {name}" for name in absent]
-    stamps = ("TIME_STAMP_URL", "TIME_STAMP_ANCHOR_FILE", "TIME_STAMP_NAME")
-    if all(name in parsed for name in stamps) and any(map(parsed.get, stamps)):
-        absent = [f"{PREFIX}{name}" for name in stamps if not parsed[name]]
-        faults += [f"{name}: expected together with {PREFIX}TIME_STAMP_URL" for name in absent]
-    live, test = parsed.get("LIVE_BUCKET"), parsed.get("TEST_BUCKET")
-    if (live is None) != (test is None) or (live is not None and live == test):
-        faults.append(
-            f"{PREFIX}TEST_BUCKET: expected together with {PREFIX}LIVE_BUCKET, and another one"
-        )
-    return faults

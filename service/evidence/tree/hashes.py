@@ -69,7 +69,7 @@ class StoredHashes:
         return {row["level"]: row["nodes"] for row in rows if row["nodes"]}
 
     async def forget(self) -> None:
-        """Delete all stored nodes, because some are wrong, and log it; the worker stores them anew."""
+        """Delete all stored nodes, because some are wrong; log it. The worker stores them anew."""
         schema = self._database.schema
         log.error("tree nodes altered", ledger=schema)
         try:
