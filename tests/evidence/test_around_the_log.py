@@ -1,7 +1,5 @@
 """`audit verify` looks at what surrounds a log that holds: what is published, what protects it."""
 
-from functools import partial
-
 import pytest
 
 from service.core.spares import Spares
@@ -203,10 +201,13 @@ async def test_no_id_is_taken_for_another(accounts, add, owner):
     kept = [row[0].encode() for row in owner.execute("select public_id from accounts.public_ids")]
     odd = [b"", kept[0] + b"\\", kept[0] + b"\0", kept[0] + b",", "\u00fc".encode(), kept[0][:-1]]
     async with accounts.database.background.connection() as connection:
-        ask = partial(are_kept, connection, "accounts")
-        assert await ask([])
-        assert await ask([*kept, kept[0]])
-        assert [one for one in odd if await ask([one]) or await ask([*kept, one])] == []
+
+        async def ask(*ids):
+            return await are_kept(connection, "accounts", b"".join(one + b'"' for one in ids))
+
+        assert await ask()
+        assert await ask(*kept, kept[0])
+        assert [one for one in odd if await ask(one) or await ask(*kept, one)] == []
 
 
 async def test_dates_of_checkpoints_that_cannot_be_right_are_named(verified, accounts, owner):

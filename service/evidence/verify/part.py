@@ -98,7 +98,7 @@ class PartCheck:
         self._streams = PartStreams(send)
         self._topics: dict[bytes, str] = {}
         self._macs = PartMacs(task.schema, task.keys)
-        self._drawn: list[bytes] = []
+        self._drawn = bytearray()
         self._ids_are_kept = True
         self._actors: Actors | None = None
         if task.actors is not None:
@@ -137,7 +137,7 @@ class PartCheck:
 
     async def _look_up(self, connection: Connection) -> None:
         """Look up the ids that the events of a step have drawn."""
-        drawn, self._drawn = self._drawn, []
+        drawn, self._drawn = bytes(self._drawn), bytearray()
         if self.holds and self._ids_are_kept:
             self._ids_are_kept = await are_kept(connection, self._task.schema, drawn)
 
@@ -256,9 +256,10 @@ class PartCheck:
                 raise Odd
             last[stream] = version << 64 | append_id
             begins = begins_of(name)
-            if begins is not None and (drawn_at := state.find(begins) + 1):
-                drawn_at += len(begins) - 1
-                drawn.append(state[drawn_at : drawn_at + ID_BYTES_MAX].partition(b'"')[0])
+            if begins is not None and (drawn_at := state.find(begins)) >= 0:
+                drawn_at += len(begins)
+                ends = state.find(b'"', drawn_at, drawn_at + ID_BYTES_MAX)
+                drawn += state[drawn_at : ends + 1] if ends >= 0 else b'"'
             if before is not None:
                 try:
                     meta = decode(state).meta

@@ -4,7 +4,6 @@ Whoever reads a log in parts looks up what their events have drawn, and tells wh
 Where one may not be, one statement over all events finds the first that is not.
 """
 
-from collections.abc import Sequence
 from typing import Final
 
 from service.evidence.verdict import Fault
@@ -28,12 +27,17 @@ ID_BYTES_MAX: Final = 80
 _SQL = queries("service.evidence.verify")
 
 
-async def are_kept(connection: Connection, schema: str, ids: Sequence[bytes]) -> bool:
-    """Return whether each id is kept; False, too, for one that no service has drawn."""
-    joined = b'"'.join(ids).decode("latin-1")
-    if not ids or not joined.isascii() or not joined.isprintable() or "\\" in joined:
-        return not ids
-    return await connection.fetchval(_SQL.kept_ids.on(schema), joined) == len(ids)
+async def are_kept(connection: Connection, schema: str, ids: bytes) -> bool:
+    """Return whether each id is kept, of which each has a quotation mark behind it.
+
+    False, too, for one that no service has drawn.
+    """
+    if not ids:
+        return True
+    joined = ids[:-1].decode("latin-1")
+    if not joined.isascii() or not joined.isprintable() or "\\" in joined:
+        return False
+    return await connection.fetchval(_SQL.kept_ids.on(schema), joined) == ids.count(b'"')
 
 
 async def public_ids_fault(
