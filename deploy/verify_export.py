@@ -1115,7 +1115,7 @@ ENTRY: Final = (
     rf"claim-ledger event v1\n({POSITIVE})\n{POSITIVE}\n({UUID})\n{POSITIVE}\n([^\n]+)\n"
     r"([0-9a-f]{64})\n"
 )
-CBOR_NULL: Final = b"\xf6"
+CBOR_NULL: Final = 0xF6
 CBOR_NEXT: Final = 24
 """From this on, a number follows in 1, 2, 4 or 8 bytes."""
 
@@ -1196,15 +1196,15 @@ def entry_verdict(
 
 def cbor(raw: bytes) -> Any:  # noqa: ANN401 - whatever the bytes hold
     """Return the one value of CBOR (RFC 8949) that bytes hold in their shortest spelling."""
-    value, rest = next_of_cbor(raw)
+    value, rest = next_of_cbor(memoryview(raw))
     demand(not rest, None, "more than one value")
     return value
 
 
-def next_of_cbor(raw: bytes) -> tuple[Any, bytes]:
-    """Return the first value, and the bytes behind it."""
+def next_of_cbor(raw: memoryview) -> tuple[Any, memoryview]:
+    """Return the first value, and what is behind it: a view, since bytes would be copied."""
     kind, number, rest = raw[0] >> 5, raw[0] & 31, raw[1:]
-    if raw[:1] == CBOR_NULL:
+    if raw[0] == CBOR_NULL:
         return None, rest
     if number >= CBOR_NEXT:
         width = {24: 1, 25: 2, 26: 4, 27: 8}[number]
@@ -1216,7 +1216,7 @@ def next_of_cbor(raw: bytes) -> tuple[Any, bytes]:
             return (-1 - number if kind else number), rest
         case 2 | 3:
             demand(number <= len(rest), None, "cut off")
-            content = rest[:number]
+            content = bytes(rest[:number])
             return (content if kind == 2 else content.decode()), rest[number:]  # noqa: PLR2004 - bytes
         case 4 | 5:
             values: list[Any] = []

@@ -12,6 +12,7 @@ import pytest
 from service.cli import target
 from service.ledger.sequencer import SequencingTimeout
 from tests.dev_process import environment, run
+from tests.evidence.checkpointing import KEY
 from tests.terminal import watched
 from tests.world import claim_body
 
@@ -166,6 +167,15 @@ def test_only_a_regular_file_is_overwritten(team, tmp_path):
             assert said in answer["message"]
     assert pipe.is_fifo()
     assert (link.readlink(), file.read_text()) == (file, "mine")
+
+
+@pytest.mark.parametrize("command", [("audit", "verify", "--export"), ("audit", "check")])
+def test_a_pipe_is_not_waited_for(tmp_path, command):
+    """It may never say anything: neither is a device read, which may never end."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        code, answer = offline(*command, path, "--public-key", KEY.public_text)
+        assert (code, answer["message"]) == (2, f"{path} is not a regular file")
 
 
 def test_a_partial_export_is_described_as_partial(team, demo, public_key, tmp_path):

@@ -1,5 +1,6 @@
 """Proofs in formats of others: the second verifier and the service's own agree on each."""
 
+import tracemalloc
 from contextlib import suppress
 from functools import partial
 
@@ -113,3 +114,16 @@ def test_a_cose_receipt_has_one_spelling(tmp_path):
     for raw in refused:
         path.write_bytes(raw)
         assert not both(path)["ok"], raw
+
+
+def test_a_receipt_of_arrays_takes_bounded_memory(tmp_path):
+    """One is in the other: what is behind the beginning of each is not copied."""
+    path, inner = tmp_path / "2.cose", b"\x81" * 1_000_000
+    path.write_bytes(b"\xd2" + inner)
+    tracemalloc.start()
+    try:
+        assert second(path)[0] == 1
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 200 * len(inner)  # 64 MiB to read into; the arrays are a thousand deep

@@ -102,7 +102,12 @@ async def _full(checkpoints: Checkpoints, checkpoint: Checkpoint, note: str) -> 
 
 
 def refuse_kind(path: Path, kind: str, remedy: str) -> None:
-    """Raise UsageError for a file of the other kind, `export` or `receipt`."""
+    """Raise UsageError for a file of the other kind, `export` or `receipt`.
+
+    Also for a pipe or a device: it may never say anything, and a file is read more than once.
+    """
+    if not path.is_file():
+        raise click.UsageError(f"{path} is not a regular file")
     with one_line(OSError, before=f"{path}: "), path.open("rb") as file:
         begins = file.read(_BEGINS_BYTES)
     if begins.startswith(f'{{"format":"claim-ledger {kind} v'.encode()):
