@@ -15,13 +15,14 @@ from service.app.background import background
 from service.app.bootstrap import Service
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.evidence.note import NoteKey
+from service.evidence.verify import slices
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerError
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from service.mail.transport import mail_transport
 from tests.databases import login_url, migrated
-from tests.faults.clusters import check_log
+from tests.faults.clusters import check_log, settled
 from tests.ledger.samples import CAUSE, plain
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import bound
@@ -37,6 +38,7 @@ IDLE_SECONDS = 4.0
 """Several of the longest pauses of every follower, and of a checkpoint's interval."""
 ROOT = Path(__file__).parents[2]
 APPROVED = plain(ACCOUNTS["PartnerApproved"])
+SIGNED = "select max(c.size) = max(h.size) from accounts.checkpoints as c, accounts.head as h"
 XMAX = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
 
 
@@ -65,8 +67,9 @@ async def test_three_sequencers_killed_fifty_times_each(service, database_url):
     check_log(database_url, "accounts", size=sum(appended))
 
 
-async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
+async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path, monkeypatch):
     """While nothing happens, all followers of all ledgers only read."""
+    monkeypatch.setattr(slices, "FIRST_SECONDS", 3600.0)  # what verifies the log notes its place
     old = request.config.getoption("--postgres") == "15"
     quiet = {"autovacuum": "off"}  # whatever draws an id is ours then
     with EmbeddedPostgres(
@@ -89,6 +92,8 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path):
             followers.start()
             await service.partners.add("A partner", "partner@example.com", CAUSE)
             with psycopg.connect(server.url, autocommit=True) as owner:
+                await settled(server.url)
+                await eventually(lambda: owner.execute(SIGNED).fetchone() == (True,))
                 before = await _settled(owner)
                 await asyncio.sleep(IDLE_SECONDS)
                 after = owner.execute(XMAX).fetchone()[0]

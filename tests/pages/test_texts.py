@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -90,7 +91,10 @@ def prefixes() -> set[str]:
     return {one for one in found if re.fullmatch(r"[a-z_]+(\.[a-z_]+)*[._]", one)}
 
 
-USES = [*template_uses(), *code_uses()]
+@cache
+def uses() -> list[Use]:
+    """Return every use; finding them takes a while, which only the process with these tests has."""
+    return [*template_uses(), *code_uses()]
 
 
 def placeholders(name: str) -> set[str]:
@@ -100,14 +104,14 @@ def placeholders(name: str) -> set[str]:
 
 def test_every_used_text_exists():
     """No page fails because of a missing text."""
-    assert [(where, name) for where, name, _ in USES if name not in TEXTS] == []
+    assert [(where, name) for where, name, _ in uses() if name not in TEXTS] == []
 
 
 def test_every_use_gives_the_text_s_values():
     """Each use fills all placeholders and passes no other value."""
     wrong = [
         (where, name, sorted(values), sorted(placeholders(name)))
-        for where, name, values in USES
+        for where, name, values in uses()
         if values is not None and name in TEXTS and values != placeholders(name)
     ]
     assert wrong == []
@@ -115,7 +119,7 @@ def test_every_use_gives_the_text_s_values():
 
 def test_every_text_is_used():
     """No text is left over."""
-    used = {name for _, name, _ in USES}
+    used = {name for _, name, _ in uses()}
     begun = tuple(prefixes())
     unused = [one for one in TEXTS if one not in used and not one.startswith(begun)]
     assert unused == []
