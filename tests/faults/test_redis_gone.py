@@ -1,8 +1,13 @@
+from service.http.rate_limit import redis
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for, world_on
 
 
-async def test_without_redis_the_service_limits_per_process(database_url, tmp_path, redis_server):
+async def test_without_redis_the_service_limits_per_process(
+    database_url, tmp_path, redis_server, monkeypatch
+):
     """Requests are answered under a limit of the process, and the metric raises the alarm."""
+    monkeypatch.setattr(redis, "TIMEOUT_SECONDS", PATIENCE_SECONDS)
     settings = settings_for(database_url, tmp_path, REDIS_URL=redis_server.url)
     async with world_on(settings, tmp_path) as world:
         partner = await world.partner()

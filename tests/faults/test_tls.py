@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.http.rate_limit import redis
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.database import Database
 from service.ledger.login import login_fault
@@ -62,8 +63,9 @@ async def test_a_server_without_tls_is_named(postgres_url):
     assert "rejected SSL upgrade" in await fault_of(f"{postgres_url}?sslmode=require")
 
 
-async def test_redis_is_verified(folder, tmp_path):
+async def test_redis_is_verified(folder, tmp_path, monkeypatch):
     """By the authority of the URL; one that is somebody else's is as good as away."""
+    monkeypatch.setattr(redis, "TIMEOUT_SECONDS", PATIENCE_SECONDS)
     right, other = certificate(folder, "127.0.0.1"), certificate(folder, "127.0.0.2")
     server = RedisServer(tmp_path)
     if server.binary is None:
