@@ -1,29 +1,24 @@
-"""Rebuilding and going back where streams are parked, and a log that was cut under a subscriber."""
+"""Rebuilding, verifying and going back where streams are parked."""
 
 import asyncio
 import json
 from uuid import UUID
 
-import psycopg
 import pytest
-from structlog.testing import capture_logs
 
-from service.app.bootstrap import Service
-from service.core.clock import system_clock
 from service.ledger.decoding import StoredEvent
 from service.ledger.events import Unreadable
-from service.ledger.following.parking import FOLLOWS, NOT_OURS, parked
-from service.ledger.following.runner import Follower, NotInLog, Subscription
-from service.ledger.following.status import AHEAD, HeadWatch, progress
-from service.ledger.read_model import ReadModel
+from service.ledger.following.parking import FOLLOWS, NOT_OURS
 from service.ledger.rebuild import build as building
 from service.ledger.rebuild.refused import RebuildRefused
-from service.ledger.rebuild.session import clear_left_over, has_left_over, rebuild_session
+from service.ledger.rebuild.session import has_left_over, rebuild_session
 from service.ledger.sql import queries
 from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
 from tests.patience import eventually
-from tests.projections.brittle import META, Setting
-from tests.world import PATIENCE_SECONDS, settings_for
+from tests.projections.brittle import META
+from tests.projections.brittle_rebuilds import one
+
+__all__ = ["one"]
 
 A, B = UUID(int=1), UUID(int=2)
 DAMAGED = json.dumps({"class_version": 1, "meta": META, "data": {"secret": 1}}).encode()
@@ -33,79 +28,14 @@ update accounts.events set state = '{secret' where append_id =
     (select append_id from accounts.log where position = 2);
 alter table accounts.events enable always trigger append_only;
 """
-CUT = """
-alter table accounts.log disable trigger user;
-delete from accounts.log where position > 2;
-alter table accounts.log enable always trigger append_only;
-update accounts.head set size = 2, tree = null;
-"""
-NEXT = """
-select count(*) from pg_class
-where relnamespace = to_regnamespace('accounts_next') and relkind = 'r'
-"""
 WAITS = """
 select 1 from pg_stat_activity
 where application_name = 'claim-ledger rebuild' and wait_event_type = 'Lock'
 """
-KEPT_AT = "select previous_position from accounts.read_models where name = 'brittle'"
 LEFT_OVER = """
 create schema if not exists accounts_next;
 create table accounts_next.entities as select 'A name' as name;
 """
-
-
-def _quiet(_positions):
-    """Show no progress."""
-
-
-class Rebuilding(Setting):
-    """A brittle read model of accounts, and an operator's commands on it."""
-
-    def __init__(self, service, owner, url):
-        super().__init__(service, owner)
-        self.url = url
-        self.model = ReadModel(self.ledger, self.projector, "catch-up")
-
-    async def rebuild(self, *, park=False):
-        """Make it anew."""
-        async with rebuild_session(self.url, "accounts") as shop:
-            return await shop.rebuild(self.model, _quiet, if_equal=False, park=park)
-
-    async def rollback(self, advance=_quiet):
-        """Go back."""
-        async with rebuild_session(self.url, "accounts") as shop:
-            return await shop.rollback(self.model, advance)
-
-    async def verify(self, kind="catch-up"):
-        """Compare with a replay."""
-        async with rebuild_session(self.url, "accounts") as shop:
-            return await shop.verify(self.model._replace(kind=kind), _quiet)
-
-    async def work(self):
-        """Begin to work on the ledger, and leave it."""
-        async with rebuild_session(self.url, "accounts"):
-            pass
-
-    async def clear_left_over(self):
-        """Clear up as the status does."""
-        await clear_left_over(self.url, "accounts")
-
-    def left_over(self):
-        """Return how many tables are unfinished."""
-        return self.owner.execute(NEXT).fetchone()[0]
-
-    def kept_at(self):
-        """Return how far the kept rows are."""
-        return self.owner.execute(KEPT_AT).fetchone()[0]
-
-
-@pytest.fixture
-async def one(database_url, tmp_path):
-    """Return a ledger that nobody follows by itself, and a read model of it."""
-    with psycopg.connect(database_url, autocommit=True) as owner:
-        settings = settings_for(database_url, tmp_path)
-        async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
-            yield Rebuilding(service, owner, database_url)
 
 
 def _events(pairs):
@@ -363,57 +293,6 @@ async def test_a_rebuild_leaves_out_what_somebody_put_into_the_log(one):
     with pytest.raises(RebuildRefused, match="position 2: this service did not write it"):
         await one.rebuild()
     assert [aside.position for aside in (await one.verify("inline")).put_aside] == [2]
-
-
-async def _cut(one):
-    await one.append(A, 3)
-    await one.append(B, 2)
-    await one.follow()
-    one.owner.execute(CUT)
-
-
-async def _status(one):
-    head = await HeadWatch(one.ledger, system_clock).look()
-    found = await progress(one.ledger, [one.model], head, system_clock)
-    return next(told for told in found if told.name == "brittle")
-
-
-async def test_a_subscriber_ahead_of_the_log_stands_still(one):
-    """Its events would be passed over, also once the log has grown past it."""
-    await _cut(one)
-    subscription = Subscription(one.ledger, one.projection)
-    with pytest.raises(NotInLog, match="position 5"):
-        await subscription.step()
-    assert (await _status(one)).fault == AHEAD
-    await one.append(UUID(int=3), 9)
-    with pytest.raises(NotInLog):
-        await subscription.step()
-    assert ((await _status(one)).fault, one.checkpoint()) == (AHEAD, 5)
-
-
-async def test_a_follower_that_stands_still_says_so_once():
-    """An error in the log, not one every half second."""
-    follower = Follower("accounts.brittle", _no_step, lambda: None)
-    with capture_logs() as logs:
-        for _ in range(3):
-            follower._stand("the log was cut")  # noqa: SLF001 - what a step's NotInLog leads to
-    told = [(entry["event"], entry["log_level"], entry["error_type"]) for entry in logs]
-    assert told == [("follower stands still", "error", "NotInLog")]
-
-
-async def _no_step():
-    return 0
-
-
-async def test_a_rebuild_mends_a_read_model_ahead_of_the_log(one):
-    """Its rows and its checkpoint are those of the log that there is."""
-    await _cut(one)
-    await one.rebuild()
-    assert (one.rows(), one.checkpoint(), (await _status(one)).fault) == ([1, 2], 2, None)
-    await one.append(UUID(int=3), 2)
-    await one.follow()
-    assert (one.rows(), (await one.verify()).compared.total) == ([1, 2, 3, 4], 0)
-    assert await parked(one.ledger.database) == []
 
 
 async def test_a_swap_that_waits_for_a_worker_is_at_the_position_to_which_that_one_comes(one):
