@@ -1,15 +1,18 @@
 """A transaction that never ends delays nobody, is visible, and raises an alarm."""
 
 import asyncio
+import re
 from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
+from tests import runbook
 from tests.faults.clusters import check_log, metric, unnumbered
 from tests.ledger.samples import CAUSE, sample
 from tests.patience import eventually
@@ -75,6 +78,32 @@ async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
         assert await metric(world, "claim_ledger_oldest_transaction_seconds") > 0
         assert stranger.execute("select count(*) from live.events").fetchone() == seen
     check_log(database_url, "live")
+
+
+def test_the_owner_ends_other_peoples_transactions(clusters):
+    """By the commands of the runbook, with what it has a new installation grant to the owner."""
+    (grant,) = re.findall(
+        r"`(grant [^`]* to claim_ledger)`, as a superuser", runbook.PATH.read_text()
+    )
+    cluster = clusters.new("one")
+    cluster.admit_superuser()
+    made = "create role analyst login password 'theirs'"
+    cluster.execute(grant, made, superuser=True)
+    theirs = f"postgresql://analyst:theirs@{cluster.url.rpartition('@')[2]}"
+    look = runbook.block("sql", "select pid, usename, application_name").split(";")[0]
+    (end,) = {one for one in runbook.blocks("sql") if one.startswith("select pg_terminate")}
+    with (
+        psycopg.connect(theirs, autocommit=True) as stranger,
+        psycopg.connect(cluster.url, autocommit=True, row_factory=dict_row) as owner,
+    ):
+        stranger.execute("begin")
+        shown = owner.execute(look.encode()).fetchall()
+        (pid,) = [
+            row["pid"] for row in shown if (row["usename"], row["query"]) == ("analyst", "begin")
+        ]
+        owner.execute(end.replace("PID", str(pid)).encode())
+        with pytest.raises(psycopg.OperationalError):
+            stranger.execute("select 1")
 
 
 async def test_an_event_that_is_not_numbered_shows_its_age(world, database_url):
