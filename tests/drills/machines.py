@@ -8,12 +8,13 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.bench.processes import children
+from tests.faults.clusters import folder_for_all
 from tests.patience import until
 from tests.processes import bound, end, start
 
@@ -33,6 +34,21 @@ def lay_network() -> None:
     _run("ip", "link", "add", _SWITCH, "type", "bridge")
     _run("ip", "address", "add", f"{HERE}/24", "dev", _SWITCH)
     _run("ip", "link", "set", _SWITCH, "up")
+
+
+_ON: "list[Machine]" = []
+"""Machines that were turned on, and are not off again."""
+
+
+@contextmanager
+def home_of_machines() -> Iterator[Path]:
+    """Return a folder for the disks of machines; all are off before it is removed."""
+    with folder_for_all() as home:
+        try:
+            yield home
+        finally:
+            for machine in [*_ON]:
+                machine.die()
 
 
 class Machine:
@@ -59,6 +75,7 @@ class Machine:
             ],
             bound_by=signal.SIGKILL,
         )
+        _ON.append(self)
         until(self._is_on)
         # Another test's machine of this number loses it a moment after its last process.
         until(lambda: self._link not in _links())
@@ -104,6 +121,7 @@ class Machine:
         if self._first is not None:
             end(self._first, signal.SIGKILL)
             self._first = None
+            _ON.remove(self)
         for one in self._entered:
             end(one, signal.SIGKILL)
         self._entered.clear()

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.processes import children
-from tests.drills.machines import Machine
-from tests.faults.clusters import folder_for_all
+from tests.drills.machines import Machine, home_of_machines
 from tests.patience import until
 
 pytestmark = pytest.mark.server
@@ -14,7 +13,7 @@ pytestmark = pytest.mark.server
 
 def test_a_machine_that_was_frozen_can_be_killed_and_started_again():
     """Its network ends with it, which others are told of."""
-    with folder_for_all() as home:
+    with home_of_machines() as home:
         machine = Machine("one", 1, home)
         for _ in range(2):
             machine.start()

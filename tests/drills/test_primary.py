@@ -7,7 +7,7 @@ import pytest
 from tests.drills.cluster import PatroniCluster
 from tests.drills.installation import PROXY, Installation
 from tests.drills.losses import KINDS, lose_primary, table
-from tests.faults.clusters import folder_for_all
+from tests.drills.machines import home_of_machines
 
 pytestmark = pytest.mark.server
 SECONDS_MAX = 30.0
@@ -18,7 +18,7 @@ SECONDS_MAX = 30.0
 async def test_a_primary_is_lost(request, capsys):
     """No acknowledged claim is lost or doubled, evidence holds, writes and the archive go on."""
     losses = []
-    with folder_for_all() as home:
+    with home_of_machines() as home:
         cluster = PatroniCluster(home)
         cluster.start()
         installation = Installation(home, cluster.owner_url(PROXY), cluster.nodes)

@@ -8,8 +8,8 @@ import pytest
 from service.cli.dev.postgres import EmbeddedPostgres
 from tests.drills.installation import Installation
 from tests.drills.losses import KINDS, accepted, refused
+from tests.drills.machines import home_of_machines
 from tests.drills.redis_pair import RedisPair
-from tests.faults.clusters import folder_for_all
 from tests.patience import eventually
 from tests.soak.accounts import claims
 
@@ -21,7 +21,7 @@ REDIS = "redis://127.0.0.1:6379/0"
 async def test_redis_fails_over(capsys):
     """Requests are answered all the while, and limits are shared again afterwards."""
     rows = []
-    with folder_for_all() as home, EmbeddedPostgres(home / "postgres") as postgres:
+    with home_of_machines() as home, EmbeddedPostgres(home / "postgres") as postgres:
         pair = RedisPair(home)
         pair.start()
         installation = Installation(home, postgres.url, pair.nodes, REDIS_URL=REDIS, WORKERS="2")

@@ -15,8 +15,8 @@ from tests.databases import with_logins
 from tests.drills.cluster import DEPLOYED, PatroniCluster
 from tests.drills.installation import PROXY, Installation
 from tests.drills.losses import accepted
-from tests.drills.machines import UNPRIVILEGED
-from tests.faults.clusters import folder_for_all, settled
+from tests.drills.machines import UNPRIVILEGED, home_of_machines
+from tests.faults.clusters import settled
 from tests.processes import free_port
 from tests.soak.accounts import value
 from tests.world import MASTER_KEY, TEAM
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.server
 @pytest.mark.timeout(3600)
 async def test_a_backup_is_restored_by_one_script(capsys):
     """Full and incremental backup and the log after them: all events, as they were published."""
-    with folder_for_all() as home:
+    with home_of_machines() as home:
         cluster = PatroniCluster(home)
         cluster.start()
         installation = Installation(home, cluster.owner_url(PROXY), cluster.nodes)

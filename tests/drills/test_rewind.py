@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.drills.cluster import PatroniCluster
-from tests.faults.clusters import folder_for_all
+from tests.drills.machines import home_of_machines
 from tests.patience import eventually
 
 pytestmark = pytest.mark.server
@@ -16,7 +16,7 @@ BROKEN = '#!/bin/sh\n[ "$1" = --help ]\n'
 @pytest.mark.timeout(600)
 async def test_a_machine_that_cannot_be_rewound_is_copied_anew():
     """Nobody is called for it: three replicate again, with what the new primary has."""
-    with folder_for_all() as home:
+    with home_of_machines() as home:
         broken = home / "pg_rewind"
         broken.write_text(BROKEN)
         broken.chmod(0o755)

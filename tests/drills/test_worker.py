@@ -10,8 +10,8 @@ import pytest
 from tests.drills.cluster import PatroniCluster
 from tests.drills.installation import NOBODY, PROXY, Installation
 from tests.drills.losses import accepted, evidence_of, findings
-from tests.drills.machines import Machine
-from tests.faults.clusters import folder_for_all, settled
+from tests.drills.machines import Machine, home_of_machines
+from tests.faults.clusters import settled
 from tests.patience import eventually
 from tests.soak.accounts import SERVICE, claims, value
 
@@ -32,7 +32,7 @@ def start_worker(machine: Machine, cluster: PatroniCluster, settings: Mapping[st
 @pytest.mark.timeout(1800)
 async def test_a_workers_machine_vanishes(capsys):
     """What is accepted is numbered and signed by another worker, and nothing is done twice."""
-    with folder_for_all() as home:
+    with home_of_machines() as home:
         cluster = PatroniCluster(home)
         cluster.start()
         installation = Installation(
