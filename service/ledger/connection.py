@@ -13,6 +13,8 @@ from typing import Any, Final, NamedTuple
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
+from service.ledger.dates import read_every_date
+
 CONNECT_SECONDS_MAX: Final = 5.0
 """For one attempt to connect, whoever waits for it: a busy server takes longer than a request."""
 
@@ -243,6 +245,7 @@ class Connector:
         connection = await asyncpg.connect(*given, **named)
         connection.keep_alive()
         try:
+            await read_every_date(connection)
             await self._accept(connection)
         except BaseException:  # also where the attempt is cancelled
             connection.terminate()

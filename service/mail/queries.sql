@@ -77,11 +77,8 @@ where m.message_id = $1
 on conflict do nothing
 
 -- name: outbox_take
--- The mail that has been due longest, held until its attempt is counted. Of a date that only PostgreSQL
--- has, such as one before Christ, the nearest that can be read: it would hold up all other mail.
-select
-    message_id, stream_id, version, attempts,
-    greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', noted_at)) as noted_at
+-- The mail that has been due longest, held until its attempt is counted.
+select message_id, stream_id, version, attempts, noted_at
 from ledger.mail_outbox
 where state = 'waiting' and next_attempt_at <= $1
 order by next_attempt_at

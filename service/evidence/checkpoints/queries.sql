@@ -14,17 +14,8 @@ set local synchronous_commit = on
 update ledger.checkpoint_state set publication_failures = publication_failures + 1
 
 -- name: finding
--- When the log was last verified whole, in slices, what was found, and the MAC of it. Of dates
--- that only PostgreSQL has, the nearest that can be read.
-select
-    position, tree,
-    case when began_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', began_at))
-    end as began_at,
-    case when finished_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', finished_at))
-    end as finished_at,
-    size, fault_position, fault, mac
+-- When the log was last verified whole, in slices, what was found, and the MAC of it.
+select position, tree, began_at, finished_at, size, fault_position, fault, mac
 from ledger.log_verification
 where id = 1
 
@@ -37,11 +28,8 @@ update ledger.checkpoint_state set forked = $1 where forked <> $1
 select size, tree from ledger.head where id = 1
 
 -- name: last
--- The largest checkpoint of an origin. Nobody signs its date: one that only PostgreSQL has, such as
--- infinity, could not be read, and would keep a verdict away.
-select
-    size, note, tree,
-    greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', made_at)) as made_at
+-- The largest checkpoint of an origin. Nobody signs its date.
+select size, note, tree, made_at
 from ledger.checkpoints
 where origin = $1
 order by size desc

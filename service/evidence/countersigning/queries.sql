@@ -1,9 +1,8 @@
 -- name: countersigned
--- The largest five hundred checkpoints of an origin, and whose lines each has, the largest first. Of
--- dates that only PostgreSQL has, the nearest that can be read.
+-- The largest five hundred checkpoints of an origin, and whose lines each has, the largest
+-- first.
 select
-    c.size,
-    greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', c.made_at)) as made_at,
+    c.size, c.made_at,
     array(
         select s.name from ledger.checkpoint_signatures as s
         where s.origin = c.origin and s.size = c.size order by s.name, s.key_id

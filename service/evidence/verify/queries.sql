@@ -248,17 +248,8 @@ select
 select size, tree from ledger.head where id = 1
 
 -- name: slices_hold
--- Where the pass through the log is; nobody waits for whoever is at it. Of dates
--- that only PostgreSQL has, the nearest that can be read: a MAC tells that they were altered.
-select
-    position, tree,
-    case when began_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', began_at))
-    end as began_at,
-    case when finished_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', finished_at))
-    end as finished_at,
-    size, fault_position, fault, mac
+-- Where the pass through the log is; nobody waits for whoever is at it.
+select position, tree, began_at, finished_at, size, fault_position, fault, mac
 from ledger.log_verification
 where id = 1
 for update skip locked

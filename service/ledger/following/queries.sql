@@ -80,13 +80,8 @@ select
     ) as lately
 
 -- name: status_versions
--- Which version of its code made the rows of each read model that was ever rebuilt. Of a date
--- that only PostgreSQL has, the nearest that can be read.
-select
-    name, version, previous_version,
-    case when rebuilt_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', rebuilt_at))
-    end as rebuilt_at
+-- Which version of its code made the rows of each read model that was ever rebuilt.
+select name, version, previous_version, rebuilt_at
 from ledger.read_models
 
 -- name: subscription_behind

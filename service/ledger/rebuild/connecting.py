@@ -8,6 +8,7 @@ import asyncpg
 
 from service.ledger.connection import ReachableConnection
 from service.ledger.database import Connection, LedgerUnavailable
+from service.ledger.dates import read_every_date
 from service.ledger.limits import BACKGROUND_SECONDS, Limits
 from service.ledger.sql import queries
 
@@ -53,6 +54,7 @@ async def connected(
         raise LedgerUnavailable(type(error).__name__) from error
     connection.keep_alive()
     try:
+        await read_every_date(connection)
         yield connection
     finally:
         connection.terminate()

@@ -18,16 +18,8 @@ select size from ledger.head where id = 1
 select not exists(select from ledger.pending where append_id <= $1)
 
 -- name: kept
--- What is known of a read model's rows; no row: never rebuilt. Of dates that only PostgreSQL
--- has, the nearest that can be read.
-select
-    version, previous_version, previous_position,
-    case when rebuilt_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', rebuilt_at))
-    end as rebuilt_at,
-    case when previous_rebuilt_at is not null then
-        greatest('0001-01-01 00:00+00', least('9999-12-31 00:00+00', previous_rebuilt_at))
-    end as previous_rebuilt_at
+-- What is known of a read model's rows; no row: never rebuilt.
+select version, previous_version, previous_position, rebuilt_at, previous_rebuilt_at
 from ledger.read_models
 where name = $1
 
