@@ -27,6 +27,7 @@ from service.webhooks.dispatcher import Dispatcher
 from service.webhooks.messages import Messages
 from service.webhooks.sender import Sender
 from service.webhooks.shared_pool import SharedPool
+from service.webhooks.targets import Targets
 
 log = structlog.get_logger()
 
@@ -134,7 +135,7 @@ def _webhooks_of(service: Service, name: Mode, post: Post) -> Follower:
         DeliveryParts(
             SharedPool(mode.ledger.database),
             Messages(mode.partner_events, service.settings.public_url, name),
-            service.endpoint_list,
+            Targets(service.endpoint_list, service.accounts, name),
             service.endpoints,
             service.secrets.get,
             post,

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 
 import structlog
 
-from projections.endpoints.reader import EndpointsReader, Sendable
+from projections.endpoints.reader import Sendable
 from service.core.clock import Clock
 from service.core.loops import STEP_SECONDS
 from service.events.wire import TEST_EVENT
@@ -28,6 +28,7 @@ from service.webhooks.messages import Message, Messages
 from service.webhooks.sender import SECONDS_MAX, EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import SharedPool
 from service.webhooks.signing import headers, signing_now
+from service.webhooks.targets import Targets
 from service.webhooks.waits import (
     CANNOT_SEND_SECONDS,
     ENDPOINT_WAIT_SECONDS_MAX,
@@ -79,7 +80,7 @@ class DeliveryParts:
 
     pool: SharedPool
     messages: Messages
-    endpoints: EndpointsReader
+    targets: Targets
     commands: EndpointCommands
     secrets: GetSecrets
     post: Post
@@ -130,7 +131,7 @@ class Deliveries:
     async def take(self, now: datetime, until: datetime) -> Sequence[Delivery]:
         """Fill the queue, and take what is due; nothing unless the endpoint takes events now."""
         pool = self.parts.pool
-        endpoint = await self.parts.endpoints.sendable(self.endpoint_id)
+        endpoint = await self.parts.targets.of(self.partner_id, self.endpoint_id)
         if endpoint is None:
             later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
             await pool.fetch(_SQL.put_off, self.endpoint_id, later)

@@ -13,6 +13,7 @@ from service.webhooks.dispatcher import Dispatcher
 from service.webhooks.messages import Messages
 from service.webhooks.sender import EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import SharedPool
+from service.webhooks.targets import Targets
 from tests.ledger.samples import CAUSE
 
 URL, OTHER = "https://example.com/hooks", "https://other.example.com/"
@@ -58,7 +59,7 @@ class Setting:
             DeliveryParts(
                 SharedPool(self.ledger.database),
                 Messages(self.mode.partner_events, "https://api.example.com", mode),
-                service.endpoint_list,
+                Targets(service.endpoint_list, service.accounts, mode),
                 service.endpoints,
                 service.secrets.get,
                 self.sink.post,

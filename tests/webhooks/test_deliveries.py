@@ -59,6 +59,45 @@ async def test_an_endpoint_gets_what_happens_from_its_addition_on(one):
     assert len(await one.queues.delivered("live", endpoint, before)) == 1
 
 
+async def test_a_row_sends_nothing_elsewhere(one, owner):
+    """Where an endpoint is, of which partner and mode, is what its partner's events say."""
+    partner, other = await one.approved(), await one.approved("Other")
+    await one.endpoint(partner)
+    theirs = await one.endpoint(other, OTHER)
+    disabled = await one.endpoint(other, OTHER)
+    await one.commands.disable(other, disabled, "member", CAUSE)
+    await one.follow()
+    await one.claims(partner, "a")
+    owner.execute("update accounts.webhook_endpoints set disabled = null")
+    owner.execute("update accounts.webhook_endpoints set url = 'https://elsewhere.example.com/'")
+    owner.execute("update live.webhook_queues set is_active = true, partner_id = %s", (partner,))
+    await one.serve()
+    assert {url for url, _, _ in one.sink.sent} == {URL}
+    owner.execute(
+        "update accounts.webhook_endpoints set partner_id = %s where endpoint_id = %s",
+        (partner, theirs),
+    )
+    await one.claims(partner, "b")
+    await one.pass_time(HOUR, HOUR / 4)
+    assert {url for url, _, _ in one.sink.sent} == {URL}
+    assert taken(one) == ["clm_a", "clm_b"]
+
+
+async def test_a_changed_endpoint_is_where_its_events_go(one):
+    """From the next attempt on, and nowhere once it is disabled."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    await one.claims(partner, "a")
+    await one.serve()
+    await one.commands.change(partner, endpoint, OTHER, ["claim.created"], CAUSE)
+    await one.claims(partner, "b", stages=1)
+    await one.serve()
+    await one.commands.disable(partner, endpoint, "member", CAUSE)
+    await one.claims(partner, "c")
+    await one.pass_time(HOUR, HOUR / 4)
+    assert (taken(one), taken(one, OTHER)) == (["clm_a"], ["clm_b"])
+
+
 async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
     """And goes on behind the others."""
     partner = await one.approved()

@@ -1,0 +1,50 @@
+"""Where an endpoint's events go: a row finds the endpoint, its partner's events say the rest."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from projections.endpoints.reader import EndpointsReader, Sendable
+from service.facts.caller import Mode
+from service.facts.endpoints import endpoints_stream, fold
+from service.ledger.ledger import Ledger
+
+KNOWN_SECONDS: Final = 60.0
+"""How long events are not read again for a row that stays as it is: a partner can have many."""
+
+
+class _Known(NamedTuple):
+    row: Sendable
+    target: Sendable
+    until: float
+
+
+@dataclass(slots=True)
+class Targets:
+    """The endpoints of one mode, whose facts are in the ledger of accounts."""
+
+    endpoints: EndpointsReader
+    accounts: Ledger
+    mode: Mode
+    _known: dict[str, _Known] = field(default_factory=dict[str, _Known], init=False)
+
+    async def of(self, partner_id: str, endpoint_id: str) -> Sendable | None:
+        """Return a partner's endpoint as its events have it, if events are sent there now.
+
+        Raises UnboundEvent where another than this service wrote one of them.
+        """
+        row, now = await self.endpoints.sendable(endpoint_id), asyncio.get_running_loop().time()
+        known = self._known.pop(endpoint_id, None)
+        if row is None or row.partner_id != partner_id:
+            return None
+        if known is None or known.row != row or known.until < now:
+            past = await self.accounts.read(endpoints_stream(partner_id))
+            told = fold(one.event for one in past).by_id.get(endpoint_id)
+            if told is None or told.url is None or told.disabled or told.mode != self.mode:
+                return None
+            target = row._replace(
+                url=told.url, types=tuple(told.types), secret_version=told.secret_version
+            )
+            known = _Known(row, target, now + KNOWN_SECONDS)
+        self._known[endpoint_id] = known
+        return known.target
