@@ -60,6 +60,20 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
             _measure_without_scripts(plain, page.url, shot)
 
 
+def test_times_keep_their_column_beside_ids(filled: Filled):
+    """Ids do not wrap, and leave a time a word a line: rows of five lines, on a wide screen."""
+    page = profile(None, filled)
+    page.goto("/")
+    lines = page.evaluate("""() => {
+        const cells = '<td><code>clm_01jexample00000000000000000</code></td>'.repeat(4)
+        document.querySelector('main').innerHTML = `<div class="scroll"><table><tr>
+            <td><time>23 November 2026, 21:19:01 UTC</time></td>${cells}</tr></table></div>`
+        const time = document.querySelector('td time')
+        return time.getBoundingClientRect().height / parseFloat(getComputedStyle(time).lineHeight)
+    }""")
+    assert round(lines) <= 3
+
+
 def test_titles_are_distinct_and_no_page_is_left_out(filled: Filled):
     """Each page has its own title, and the gallery has every page of the site map."""
     for who, shots in by_visitor():
