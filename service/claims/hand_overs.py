@@ -100,10 +100,7 @@ class HandOvers:
         try:
             binding = await self.live.binding()
             ours = binding.ours(stored)
-            if (
-                len(ours) < len(stored)
-                and await self.live.event_keys(anew=True) is not binding.keys
-            ):
+            if len(ours) < len(stored) and await self.live.has_other_keys(binding.keys):
                 ours = (await self.live.binding()).ours(stored)  # of a key that was not known yet
             read = await self.live.decode(ours, unread=unread)
         except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended

@@ -110,6 +110,13 @@ class Ledger:
             known = self._event_keys = roots, roots.of_ledger(self.name)
         return known[1]
 
+    async def has_other_keys(self, known: EventKeys) -> bool:
+        """Read the event keys again; return whether they are others than those `known` to be.
+
+        `known` are the keys by which something was judged: this process may have read others since.
+        """
+        return await self.event_keys(anew=True) is not known
+
     async def binding(self) -> Binding:
         """Return what events are told by: from memory, once the newest key alone binds later ones.
 
@@ -315,7 +322,7 @@ class Transaction:
 
     async def has_other_keys(self) -> bool:
         """Read the event keys again; return whether others are known than this began with."""
-        return await self._ledger.event_keys(anew=True) is not self.binding.keys
+        return await self._ledger.has_other_keys(self.binding.keys)
 
     async def exists(self, stream_id: UUID) -> bool:
         """Return whether a stream has begun."""

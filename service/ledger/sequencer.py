@@ -46,11 +46,15 @@ log = structlog.get_logger()
 
 
 class _NotOurs(Exception):
-    """What was queued has no event, one of others, or one that does not continue its stream."""
+    """What was queued has no event, one of others, or one that does not continue its stream.
 
-    def __init__(self, append_ids: Sequence[int]) -> None:
+    `keys` are those by which that was found.
+    """
+
+    def __init__(self, append_ids: Sequence[int], keys: EventKeys) -> None:
         super().__init__(f"{len(append_ids)} events")
         self.append_ids = append_ids
+        self.keys = keys
 
 
 class _InLog(Exception):
@@ -113,7 +117,7 @@ class Sequencer:
                             return await self._number(connection, head)
                         await self._grow(connection, head)
                 except _NotOurs as found:
-                    if await self._has_other_keys():
+                    if await self._ledger.has_other_keys(found.keys):
                         continue
                     async with transaction_on(connection):
                         held = await self._hold(connection)  # or two would set it aside
@@ -152,7 +156,7 @@ class Sequencer:
             async with transaction_on(connection):  # a savepoint
                 return await self._number(connection, head)
         except _NotOurs as found:
-            if not await self._has_other_keys():
+            if not await self._ledger.has_other_keys(found.keys):
                 await self._set_aside(connection, found)
             return 0
         except _InLog:
@@ -190,11 +194,6 @@ class Sequencer:
         if rows:
             await connection.execute(_SQL.sequencer_advance.on(schema), tree.size, tree.to_bytes())
         return len(rows)
-
-    async def _has_other_keys(self) -> bool:
-        """Read the event keys again; return whether another process has known other ones."""
-        known = await self._ledger.event_keys()
-        return await self._ledger.event_keys(anew=True) is not known
 
     async def _set_aside(self, connection: Connection, found: _NotOurs) -> int:
         """Set aside what must not be numbered; return how much that was."""
@@ -251,4 +250,4 @@ def _check(keys: EventKeys, rows: Sequence[Row], oldest: int) -> None:
         elif is_boundary and mac is not None:
             oldest = mac[0]
     if others:
-        raise _NotOurs(others)
+        raise _NotOurs(others, keys)

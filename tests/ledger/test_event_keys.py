@@ -199,6 +199,28 @@ async def test_nothing_is_set_aside_while_the_event_keys_cannot_be_read(
     assert owner.execute("select count(*) from accounts.log").fetchone() == (1,)
 
 
+async def test_nothing_is_set_aside_by_keys_that_the_process_has_replaced_since(
+    service, other, owner, monkeypatch
+):
+    """Another task of it reads the new key while a batch is judged by the ones of before."""
+    event_keys = other.accounts.event_keys
+
+    async def read_meanwhile(**how):
+        found = await event_keys(**how)
+        await other.secrets.read_events()
+        return found
+
+    await event_keys()
+    monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
+    await service.secrets.add_event_key()
+    await service.secrets.read_events()
+    await append(service.accounts, approved(uuid4(), 0))
+    monkeypatch.setattr(other.accounts, "event_keys", read_meanwhile)
+    await number(other.accounts)
+    assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (0,)
+    assert owner.execute("select count(*) from accounts.log").fetchone() == (1,)
+
+
 async def test_a_process_looks_for_event_keys_as_it_works(service, other, owner, monkeypatch):
     """Beside what goes on; one that was idle for long looks first. What it cannot read it keeps."""
     await other.secrets.get()
