@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres.processes import is_foreign
 from tests.databases import migrated
 from tests.faults.clusters import check_log, settled, unnumbered
 from tests.patience import eventually
@@ -44,6 +45,12 @@ class SmallDisk:
     def clear(self) -> None:
         """Free the disk, as an operator would."""
         (self.folder / "filler").unlink()
+
+    def revive(self) -> None:
+        """Start a server again that gave up recovering for want of room, as supervisors do."""
+        if is_foreign(self.server.postmaster_pid):  # it has ended, and nobody has been told
+            self.server.stop()
+            self.server.start()
 
 
 @pytest.fixture
@@ -125,7 +132,7 @@ async def test_a_full_disk_of_the_write_ahead_log(full_wal, tmp_path):
         _write_until_it_gives_up(full_wal)
         assert len(await _until_refused(partner, entity_id)) == 1
         full_wal.clear()
-        first = await _back(partner, entity_id)
+        first = await _back(partner, entity_id, full_wal)
         again = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
         await settled(full_wal.server.url)
     assert first.status_code == 201
@@ -151,10 +158,11 @@ def _write_until_it_gives_up(disk):
         owner.execute(filler % (WAL_BYTES // 64))
 
 
-async def _back(partner, entity_id):
+async def _back(partner, entity_id, disk):
     """Return the first claim that succeeds again."""
 
     async def working():
+        disk.revive()
         answer = await partner.claim(entity_id, "during-0")
         return answer if answer.status_code != 503 else None
 
