@@ -4,6 +4,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from service.http.admission import IN_FLIGHT_MIN
 from service.http.every_answer import every_answer
 from tests.contract.refusals import refused
 from tests.endpoints import ENDPOINTS
@@ -119,12 +120,13 @@ async def test_every_answer_has_the_headers(shared, partner):
 
 
 @pytest.mark.in_process("takes every place of the process that answers")
-async def test_an_early_refusal_has_the_headers(shared, partner):
+async def test_an_early_refusal_has_the_headers(shared, partner, monkeypatch):
     """It is answered before anything else is looked at."""
     busy = shared.admitted.admission.reads
-    busy.in_flight, before = 10**9, busy.in_flight
-    answer = await partner.call("GET", "/claims", params={"entity_id": "ent_none"})
-    busy.in_flight = before
+    with monkeypatch.context() as patch:
+        patch.setattr(busy, "in_flight", IN_FLIGHT_MIN)
+        patch.setattr(busy, "wait_seconds_max", 0.0)
+        answer = await partner.call("GET", "/claims", params={"entity_id": "ent_none"})
     expected = every_answer(PUBLIC_URL)
     assert answer.status_code == 503
     assert {name: answer.headers.get(name) for name in expected} == expected
