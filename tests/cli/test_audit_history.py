@@ -207,6 +207,8 @@ def test_an_event_beside_log_and_queue_is_told_as_one_that_stays(team, claim, ow
     code, answer = team.answer("claims", "show", claim[0])
     owner.execute("delete from live.events where append_id = %s", (append_id,))
     owner.execute("alter table live.events enable trigger all")
+    for name in ("append_only", "kept_aside"):  # as they were: whatever a session is set to
+        owner.execute(f"alter table live.events enable always trigger {name}")
     assert code == 1
     assert "in neither log nor queue, stays" in answer["message"]
 

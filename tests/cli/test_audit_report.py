@@ -146,7 +146,7 @@ def test_what_was_altered_is_not_reported(team, claim, tmp_path):
     with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
         row = owner.execute(LAST, (claim.encode(),)).fetchone()
         assert row is not None
-        owner.execute("alter table live.events disable trigger user")
+        owner.execute("alter table live.events disable trigger append_only")
         owner.execute(ALTER, (row[0],))
         try:
             code, answer = team.answer(*arguments)

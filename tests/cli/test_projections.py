@@ -193,7 +193,7 @@ def test_a_rebuild_that_would_lose_rows_needs_park(team, owner, claim_ids):
 
 def rewrite(owner, append_id, state):
     """Replace an event's state, which only a determined owner can do."""
-    owner.execute("alter table live.events disable trigger user")
+    owner.execute("alter table live.events disable trigger append_only")
     owner.execute("update live.events set state = %s where append_id = %s", [state, append_id])
     owner.execute("alter table live.events enable always trigger append_only")
 
@@ -328,10 +328,10 @@ def test_what_was_found_beside_the_hashes_is_a_finding(team, owner):
 
 def date_last(owner, interval):
     """Date the last checkpoint of live so far from now."""
-    owner.execute("alter table live.checkpoints disable trigger user")
+    owner.execute("alter table live.checkpoints disable trigger append_only")
     owner.execute(
         "update live.checkpoints set made_at = now() + %s::interval"
         " where size = (select max(size) from live.checkpoints)",
         [interval],
     )
-    owner.execute("alter table live.checkpoints enable trigger user")
+    owner.execute("alter table live.checkpoints enable always trigger append_only")
