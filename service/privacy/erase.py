@@ -70,9 +70,14 @@ async def erase_entity(
     if each_claim is None:
         return ErasureDone(erased, Removed(0, 0), claims)
     advance = each_claim(claims)
-    named = [Subject("claim", row["claim_id"], row["stream_id"]) for row in claims]
-    subjects = [one for one in named if await parts.erasures.is_claim_of(one, entity)]
-    foreign = [one.subject_id for one in named if one not in subjects]
+    subjects: list[Subject] = []
+    foreign: list[str] = []
+    for row in claims:
+        claim = Subject("claim", row["claim_id"], row["stream_id"])
+        if await parts.erasures.is_claim_of(claim, entity):
+            subjects.append(claim)
+        else:
+            foreign.append(claim.subject_id)
     for before, claim in enumerate(subjects):
         try:
             await parts.erasures.erase(claim, reason, cause)

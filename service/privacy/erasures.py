@@ -124,7 +124,7 @@ class Erasures:
         Those that the log names, and what the read model has beside them, perhaps another's.
         """
         ids, streams = list(named.claims), list(named.claims.values())
-        return await self._ledger.database.reads.fetch(
+        return await self._ledger.database.background.fetch(
             _SQL.claims_of_entity, entity.subject_id, ids, streams
         )
 

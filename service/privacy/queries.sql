@@ -53,25 +53,38 @@ limit $2
 
 -- name: claims_of_entity
 -- The claims of an entity, oldest first: subjects of their own. Those that its log names ($2, in the
--- streams $3), and others that the read model has. A claim without a row has no stage.
+-- streams $3), and others that the read model has. A claim without a row has no stage. Those that both
+-- have are found by sorting, and events are looked up for each: a plan that was made before the claims
+-- were known, or for empty tables, would look through all claims, or the log, for each of them.
 with found as (
-    select claim_id, stream_id from unnest($2::text[], $3::uuid[]) as named (claim_id, stream_id)
-    union all
-    select l.claim_id, l.stream_id
-    from ledger.connections as c
-    join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
-    where c.entity_id = $1 and l.claim_id <> all($2::text[])
+    select distinct on (claim_id) claim_id, stream_id
+    from (
+        select claim_id collate "C" as claim_id, stream_id, 1 as rank
+        from unnest($2::text[], $3::uuid[]) as named (claim_id, stream_id)
+        union all
+        select l.claim_id, l.stream_id, 2
+        from ledger.connections as c
+        join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
+        where c.entity_id = $1
+    ) as either
+    order by claim_id, rank
 )
 select
     f.claim_id, f.stream_id, l.stage,
-    exists(
-        select from ledger.events as e
-        where e.originator_id = f.stream_id and e.topic = 'PersonalDataErased'
+    coalesce(
+        (
+            select true from ledger.events as e
+            where e.originator_id = f.stream_id and e.topic = 'PersonalDataErased'
+            limit 1
+        ),
+        false
     ) as erased
 from found as f
-left join ledger.events as first on first.originator_id = f.stream_id and first.originator_version = 1
 left join ledger.claim_list as l on l.claim_id = f.claim_id
-order by first.append_id
+order by (
+    select first.append_id from ledger.events as first
+    where first.originator_id = f.stream_id and first.originator_version = 1
+)
 
 -- name: destroy_keys
 -- What these keys sealed can be read by nobody from now on.

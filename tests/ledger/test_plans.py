@@ -79,6 +79,17 @@ async def test_look_ups_of_many_ask_an_index_for_each(world, owner):
         assert "Join Filter" not in "\n".join(line for (line,) in plan)
 
 
+async def test_the_claims_of_an_erasure_are_not_compared_each_with_each(world):
+    """A plan made before the log's claims are known would look through all of them for each row."""
+    sql = queries("service.privacy").claims_of_entity.on("live")
+    async with world.service.modes["live"].ledger.database.background.connection() as connection:
+        await connection.execute("set plan_cache_mode = force_generic_plan")
+        await connection.execute(f"prepare claims_of_entity (text, text[], uuid[]) as {sql}")
+        plan = await connection.fetch("explain execute claims_of_entity ('a', '{}', '{}')")
+    shown = "\n".join(line for (line,) in plan)
+    assert [one in shown for one in ("Seq Scan", "<> ALL", "Join Filter")] == [False] * 3
+
+
 async def test_what_a_claim_runs_is_planned_once(world):
     """PostgreSQL would plan for arrays of one value each time, longer than it looks them up."""
     partner = await world.partner()
