@@ -130,8 +130,8 @@ class Actors:
             span = found
             if not of_any_mode:  # it says nothing of what else the key may do
                 self._spans[actor] = span
-            if span.until == NEVER:
-                self.open_since[actor] = span.since
+                if span.until == NEVER:
+                    self.open_since[actor] = span.since
         if not span.since <= at <= span.until or self._is_late(span, at):
             self._found(row.position, actor, _outside(span, at))
 
