@@ -260,7 +260,7 @@ spell: Final[Callable[[object], str]] = json.JSONEncoder(
 def read_line(raw: bytes, position: int | None, pattern: str) -> dict[str, Any]:
     """Read a line of the file; `position` is where the fault is if it cannot be read.
 
-    "A verifier refuses any other spelling, so that no two readers can take a file for different
+    "A verifier MUST refuse any other spelling, so that no two readers can take a file for different
     things."
     """
     with reading(position):
@@ -333,10 +333,10 @@ def open_note(note: str, keys: Keys, position: int | None = None) -> list[str]:
     r"""Return the lines of a signed note's text.
 
     "The signature's base64 holds the key's id (4 bytes) and the 64 bytes of an Ed25519 signature
-    (RFC 8032) over the three lines with their `\n`. Signatures by unknown keys are ignored. A note
-    is refused if no known key signed it, or if a signature by a known key does not hold." And "A
-    note has at most 1,000,000 characters, of which none is a control character but `\n`, and at
-    most 100 signatures, known or not; each has at least one byte after the id."
+    (RFC 8032) over the three lines with their `\n`. Signatures by unknown keys are ignored. A
+    verifier MUST refuse a note if no known key signed it, or if a signature by a known key does not
+    hold." And "A note has at most 1,000,000 characters, of which none is a control character but
+    `\n`, and at most 100 signatures, known or not; each has at least one byte after the id."
     """
     text, signatures = read_note(note, position)
     is_signed = False
@@ -473,11 +473,10 @@ class Policy:
     def demand(self, note: str) -> list[str]:
         r"""Return which witnesses have signed a note; raises Fault if they are no quorum.
 
-        "The signature's 72 bytes are a time, in seconds since 1970 as 8 bytes, big-endian, and the
-        64 bytes of an Ed25519 signature over `cosignature/v1\n`, `time <seconds, decimal>\n` and
-        the three lines with their `\n`." "Or the key has the byte 0x06 and 1,312 bytes": whether
-        such a signature holds, `cryptography` tells where it is installed. Elsewhere it counts for
-        nothing, and the witness is among those that were skipped.
+        "Its first 8 bytes are a time: the seconds since 1970, big-endian." A key of "byte 0x04, 32
+        bytes" signs "`cosignature/v1\n`, `time <seconds, decimal>\n` and the three lines with
+        their `\n`". `cryptography` verifies a signature of "byte 0x06, 1,312 bytes" if it is
+        installed. If not, the signature does not count, and the witness is among the skipped ones.
         """
         text, signatures = read_note(note)
         signed: set[str] = set()
@@ -507,9 +506,13 @@ class Policy:
 def ml_dsa_message(name: str, seconds: bytes, text: str) -> bytes:
     r"""Return what a witness signs by ML-DSA-44.
 
-    "over `subtree/v1\n` and the byte 0x00; a byte with the length of the witness's name, and the
-    name; the time; a byte with the length of the origin, and the origin; 8 bytes 0x00; the size as
-    8 bytes, big-endian; the 32 bytes of the root"
+    "1. `subtree/v1\n` and the byte 0x00;"
+    "2. a byte with the length of the witness's name, and the name;"
+    "3. the time, as the same 8 bytes;"
+    "4. a byte with the length of the origin, and the origin;"
+    "5. 8 bytes 0x00;"
+    "6. the size as 8 bytes, big-endian;"
+    "7. the 32 bytes of the root."
     """
     origin, size, root, *_ = text.split("\n")
     names = [bytes([len(one.encode())]) + one.encode() for one in (name, origin)]
@@ -622,13 +625,14 @@ def begin_lineage(
     """Add the lineage that a `LineageBegun` begins, if the operator authorised it.
 
     "A lineage is a fault at its position if no known key signed its authorisation, or if the
-    authorisation states anything else." And "an origin begins once; it comes after the events that
-    it shares, which are no more than `previous` has; `previous` is of the present lineage or of one
-    that the log does not know".
+    authorisation states anything else." And "An origin begins once." "A lineage comes after the
+    events that it shares, and these are no more than `previous` has." "`previous` is of the present
+    lineage, or of one that the log does not know."
     """
     data, position = read_state(event)["data"], event["position"]
     origin, previous, shared = data["origin"], data.get("previous"), data.get("shared_size")
-    # "The first three are there and are text; the other two are absent or `null` together."
+    # "`origin`, `reason` and `authorisation` MUST be present and be text." In a first lineage
+    # "`previous` and `shared_size` MUST both be absent or `null`".
     is_text = all(is_of(data[name], str) for name in ("origin", "reason", "authorisation"))
     demand(is_text and ledger_of(origin) == ledger, position, "the lineage is not of this log")
     has_past = is_of(previous, str) and is_of(shared, int)
@@ -726,7 +730,7 @@ class Events:
         """Remember the lineage that an event begins, if it is one that does.
 
         "An event of that topic begins a lineage only in one stream of each ledger". "The events of
-        that stream have the versions that follow each other, from 1 on where `from` is 1".
+        that stream MUST have consecutive versions, from 1 on if `from` is 1."
         """
         if event["originator_id"] != LINEAGE_STREAMS[self.ledger]:
             return
@@ -834,9 +838,10 @@ def verify_receipt(
 ) -> dict[str, Any]:
     """Return the verdict on a receipt, `raw` being the beginning of the file.
 
-    "The note is signed by a known key and is of that ledger; positions rise; each event's proof
-    leads from its leaf to the note's root; all events have one `originator_id` and the versions 1,
-    2, 3, …; the first is a `ClaimCreated` whose `data.claim_id` is the claim."
+    "1. The note is signed by a known key and is of that ledger."
+    "2. Positions rise; each event's proof leads from its leaf to the note's root."
+    "3. All events have one `originator_id` and the versions 1, 2, 3, …"
+    "4. The first is a `ClaimCreated` whose `data.claim_id` is the claim."
     """
     receipt = read_line(raw + file.read(LINE_BYTES_MAX), None, RECEIPT)
     checkpoint = open_checkpoint(receipt["checkpoint"], keys)
@@ -859,14 +864,14 @@ def verify_receipt(
         is_claim = begins and all(is_of(data[name], str) for name in names)
         demand(is_claim, written[0]["position"], "no claim")
     part = demands.met_by(receipt["checkpoint"])
-    # "An OLD of another size or origin cannot be compared with a receipt".
+    # A verifier refuses "an OLD of another size or origin, which cannot be compared".
     return verdict_of(checkpoint, {"from": 1} | part, events, older, {size: root})
 
 
 def check_claim_event(event: dict[str, Any]) -> None:
     """Check what a receipt's events have; raises what cannot be read otherwise.
 
-    "Of each event it reads `meta.at`, a time as `2026-03-01T10:15:30.123Z` with none to six digits
+    "5. Each event has `meta.at`, a time as `2026-03-01T10:15:30.123Z` with none to six digits
     of a second's parts, and `meta.actor`, a text".
     """
     state = read_state(event)
@@ -925,10 +930,12 @@ def verify_consistency(
 ) -> dict[str, Any]:
     """Return the verdict on a proof that one log continues another.
 
-    "Both notes are signed by known keys and are of that ledger. `lineages` is there if, and only
-    if, they are of two origins: then it has the events of the stream of lineages from version 1 on,
-    each proved by the newer note, whose origin the last lineage has, and the older note's origin is
-    linked to it and counts no more events than are shared."
+    "1. Both notes are signed by known keys and are of that ledger."
+    "2. `lineages` is there if, and only if, they are of two origins. Then it has the events of the
+    stream of lineages from version 1 on, each proved by the newer note. The last lineage has the
+    newer note's origin. The older note's origin is linked to it, and counts no more events than are
+    shared."
+    "3. The proof leads from the older root to the newer one."
     """
     line = read_line(raw + file.read(LINE_BYTES_MAX), None, CONSISTENCY)
     old, new = open_checkpoint(line["older"], keys), open_checkpoint(line["checkpoint"], keys)
@@ -962,11 +969,14 @@ def verify_absence(
 ) -> dict[str, Any]:
     """Return the verdict on a proof that a claim did not exist.
 
-    "Both notes are signed by known keys, and the three lines of the checkpoint are those of the
-    note of streams. `epoch` is 0 in `live`. `before` is there if `index` is not 0, and `after` if
-    it is smaller than the number of streams. Their proofs of inclusion, at the indexes `index` − 1
-    and `index`, lead to the root of the index, and their positions do not exceed the checkpoint's
-    size. The claim's stream is after the one and before the other, byte by byte."
+    "1. Both notes are signed by known keys, and the three lines of the checkpoint are those of the
+    note of streams."
+    "2. `epoch` is 0 in `live`."
+    "3. `before` is there if `index` is not 0, and `after` if it is smaller than the number of
+    streams."
+    "4. Their proofs of inclusion, at the indexes `index` − 1 and `index`, lead to the root of the
+    index, and their positions do not exceed the checkpoint's size."
+    "5. The claim's stream is after the one and before the other, byte by byte."
     """
     line = read_line(raw + file.read(LINE_BYTES_MAX), None, ABSENCE)
     checkpoint = open_checkpoint(line["checkpoint"], keys)
@@ -1080,9 +1090,10 @@ def verify_history(
 ) -> dict[str, Any]:
     """Return the verdict on a proof of the history of an id.
 
-    "Each ledger is there once. Its note is signed by a known key and is of that ledger; positions
-    rise; each event's proof leads from its leaf to the note's root; each `state` contains the id as
-    the file spells it, in quotation marks."
+    "1. Each ledger is there once."
+    "2. Its note is signed by a known key and is of that ledger."
+    "3. Positions rise; each event's proof leads from its leaf to the note's root."
+    "4. Each `state` contains the id as the file spells it, in quotation marks."
     """
     line = read_line(raw + file.read(LINE_BYTES_MAX), None, HISTORY)
     names = [part["ledger"] for part in line["ledgers"]]
@@ -1144,8 +1155,8 @@ def verify_cose(
 ) -> dict[str, Any]:
     """Return the verdict on a COSE receipt, whose entry is in the file beside it.
 
-    "A COSE receipt is a COSE_Sign1 (tag 18) without payload: what is signed is the root that leaf
-    and proof lead to". "The size is in neither signature nor root".
+    "A COSE receipt is a COSE_Sign1 (tag 18) without payload. What is signed is the root that leaf
+    and proof lead to." "The size is in neither signature nor root".
     """
     demand(demands == NO_DEMANDS, None, "nobody else has signed a COSE receipt")
     raw += file.read(LINE_BYTES_MAX)
