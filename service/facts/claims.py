@@ -100,7 +100,7 @@ class ClaimStageChanged(Event, frozen=True):
 
 
 class ClaimReplayMismatched(Event, frozen=True):
-    """A replay came with a different body. It changed nothing; recorded once for each body."""
+    """A replay had a different body. It changed nothing, and is recorded once for each body."""
 
     claim_id: str
     fingerprint: str

@@ -27,7 +27,7 @@ class EndpointAdded(Event, frozen=True):
 
 
 class EndpointChanged(Event, frozen=True):
-    """An endpoint has another URL, or wants other types; the fields are the new values."""
+    """An endpoint's URL or event types changed; the fields are the new values."""
 
     personal: ClassVar = ("url",)
     partner_id: str
@@ -37,7 +37,7 @@ class EndpointChanged(Event, frozen=True):
 
 
 class EndpointSecretRotated(Event, frozen=True):
-    """An endpoint's secret was replaced. The one before it signs, too, for a day."""
+    """An endpoint's secret was replaced. For a day, the previous one signs as well."""
 
     partner_id: str
     endpoint_id: str
@@ -45,7 +45,7 @@ class EndpointSecretRotated(Event, frozen=True):
 
 
 class EndpointDisabled(Event, frozen=True):
-    """Nothing is sent to an endpoint until it is enabled, when it goes on where it stopped.
+    """An endpoint was disabled. Once it is enabled, it continues where it stopped.
 
     `reason` is `member`, `gone` (it answered 410) or `failing` (it took nothing for three days).
     """

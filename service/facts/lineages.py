@@ -23,7 +23,7 @@ class LineageBegun(Event, frozen=True):
 
 
 class EventsBound(Event, frozen=True):
-    """From here on, every event has a MAC of this key or a later one, or else gets no number.
+    """From here on, only events with a MAC of this key or a later one get a number.
 
     `event_key` is the key that bound this event, too (decision 45): one of a key before it retires
     nothing. An installation that began with MACs has no such event until it retires a key.
@@ -33,7 +33,7 @@ class EventsBound(Event, frozen=True):
 
 
 class EventTakenBack(Event, frozen=True):
-    """An event that was set aside, and that this service wrote, got its number after all.
+    """An event of this service that had been set aside got its number after all.
 
     `set_aside_number` is its row in `set_aside`; the rest names the event, and says why in the
     team's words.

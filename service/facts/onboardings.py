@@ -49,7 +49,7 @@ class OnboardingCompleted(Event, frozen=True):
 
 
 class OnboardingReplayMismatched(Event, frozen=True):
-    """A replay came with a different body. It changed nothing; recorded once for each body."""
+    """A replay had a different body. It changed nothing, and is recorded once for each body."""
 
     onboarding_id: str
     fingerprint: str

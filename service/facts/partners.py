@@ -30,7 +30,7 @@ class PartnerApplied(Event, frozen=True):
 
 
 class PartnerApproved(Event, frozen=True):
-    """The service's team approved a partner. `website` is one that it has verified to be theirs."""
+    """The service's team approved a partner. `website` is the partner's, if it was verified."""
 
     personal: ClassVar = ("website",)
     partner_id: str
@@ -88,7 +88,7 @@ class ApiKeyRevoked(Event, frozen=True):
 
 
 class ApiKeyRebound(Event, frozen=True):
-    """The stored hash of a key covers its whole token from now on; it covered the secret alone.
+    """The stored hash of a key now covers its whole token; before, it covered only the secret.
 
     Recorded when such a key is used: only then is its secret known.
     """

@@ -19,7 +19,7 @@ contact's domain compared with the website's, the contact reached by a way found
 
 
 class PartnerReviewed(Event, frozen=True):
-    """The team noted what it looked at of a partner; the fields are the new values.
+    """The team recorded its checks of a partner; the fields are the new values.
 
     `checks` are of CHECKS, in their order. `note` is for the team alone, and encrypted under the
     partner's key; empty for none.
