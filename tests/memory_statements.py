@@ -106,6 +106,16 @@ def _stream(tables: Tables, stream: object) -> Iterator[Values]:
         yield {name: row[name] for name in columns}
 
 
+def _deciding(tables: Tables, stream: object, topics: Sequence[str]) -> Iterator[Values]:
+    return (row for row in _stream(tables, stream) if row["topic"] in topics)
+
+
+def _last_events(tables: Tables, streams: Sequence[object]) -> Iterator[Values]:
+    for stream in streams:
+        *_, last = {"append_id": None}, *_stream(tables, stream)
+        yield {"append_id": last["append_id"]}
+
+
 def _exists(tables: Tables, stream: object) -> list[Values]:
     return [{"begun": bool(tables.where("events", originator_id=stream, originator_version=1))}]
 
@@ -148,17 +158,6 @@ def _members_of(tables: Tables, **values: object) -> Iterator[Values]:
     for member in tables.where("members", removed_at=None, **values):
         for partner in tables.where("partners", partner_id=member["partner_id"]):
             yield member | partner
-
-
-def _authenticate(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
-    of_partner = ("status", "name", "return_link", "suppress_email", "sandbox_epoch")
-    of_key = ("mode", "secret_hash", "hash_version", "revoked_at", "revoked_later")
-    for partner_id, key_id in zip(*asked, strict=True):
-        (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
-        (key,) = tables.where("api_keys", partner_id=partner_id, key_id=key_id) or [{}]
-        yield {name: partner.get(name) for name in of_partner} | {
-            name: key.get(name) for name in of_key
-        }
 
 
 def _keys_of(tables: Tables, partner_id: object) -> Iterator[Values]:
@@ -275,7 +274,8 @@ READS: dict[str, Callable[..., Any]] = {
     "projections.partners partners_of_address": lambda tables, hashed: _members_of(
         tables, address_hash=hashed
     ),
-    "projections.partners authenticate": _authenticate,
+    "projections.partners deciding": _deciding,
+    "projections.partners last_events": _last_events,
     "projections.partners list_keys": _keys_of,
     "projections.partners sandbox": lambda tables, partner_id: [
         {name: row[name] for name in ("sandbox_epoch", "sandbox_reset_at")}

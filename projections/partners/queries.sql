@@ -1,25 +1,27 @@
--- name: authenticate
--- What authentication decides on, a row a request in the order asked: the partner, and the key
--- if it is that partner's. One read, however many requests come at once. Each is looked up by itself
--- (`offset 0`), so that a plan that was made for empty tables reads no whole one later.
-select
-    p.status, p.name, p.return_link, p.suppress_email, p.sandbox_epoch,
-    k.mode, k.secret_hash, k.hash_version, k.revoked_at, k.revoked_later
-from unnest($1::text[], $2::text[]) with ordinality as asked (partner_id, key_id, nr)
-left join lateral (
-    select l.status, l.name, l.return_link, l.suppress_email, l.sandbox_epoch
-    from ledger.partners as l where l.partner_id = asked.partner_id offset 0
-) as p on true
-left join lateral (
-    select l.mode, l.secret_hash, l.hash_version, l.revoked_at, l.revoked_later
-    from ledger.api_keys as l
-    where l.partner_id = asked.partner_id and l.key_id = asked.key_id offset 0
-) as k on true
-order by asked.nr
+-- name: deciding
+-- The events of a partner ($1) that say whether it may act and how: those of these topics ($2), oldest
+-- first.
+select e.append_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where e.originator_id = $1 and e.topic = any($2::text[])
+order by e.originator_version
 
 -- name: find_key
 -- Whose key this is.
 select partner_id from ledger.api_keys where key_id = $1
+
+-- name: last_events
+-- The last event of each stream asked for, a row a request in the order asked; null where it has none.
+-- One read, however many requests come at once. Each is looked up by itself, so that a plan that was
+-- made for empty tables reads no whole one later.
+select e.append_id
+from unnest($1::uuid[]) with ordinality as asked (stream_id, nr)
+left join lateral (
+    select l.append_id from ledger.events as l
+    where l.originator_id = asked.stream_id
+    order by l.originator_version desc limit 1
+) as e on true
+order by asked.nr
 
 -- name: list_keys
 -- A partner's keys, oldest first, when each was last used, and the epoch of the sandbox that test

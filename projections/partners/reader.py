@@ -1,54 +1,124 @@
-"""Who may call, as authentication, the team's commands and the developer console ask."""
+"""Who may call, as authentication, the team's commands and the developer console ask.
 
+Whether a partner and its keys may act follows from the partner's events alone: rows are for lists.
+"""
+
+import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+from weakref import WeakValueDictionary
 
+from service.facts.partners import (
+    ApiKeyIssued,
+    ApiKeyRebound,
+    ApiKeyRevoked,
+    Partner,
+    PartnerApplied,
+    PartnerApproved,
+    PartnerDeclined,
+    PartnerRevoked,
+    PartnerSettingsChanged,
+    SandboxReset,
+    fold,
+    partner_stream,
+)
 from service.ledger.batching import Batcher
-from service.ledger.database import Database, Row
+from service.ledger.binding import Boundary
+from service.ledger.database import Row
+from service.ledger.decoding import StoredEvent
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 _SQL = queries("projections.partners")
 
-
-ASKS_MAX = 256
+ASKS_MAX: Final = 256
 """Requests whose callers are read in one statement."""
+KNOWN_MAX: Final = 5_000
+"""Partners that are kept in memory; one with a few keys takes 2 kB. Others are read each time."""
+
+_DECIDING: Final = [
+    topic.__name__
+    for topic in (
+        *(PartnerApplied, PartnerApproved, PartnerDeclined, PartnerRevoked),
+        *(PartnerSettingsChanged, SandboxReset, ApiKeyIssued, ApiKeyRevoked, ApiKeyRebound),
+    )
+]
+"""Not all topics: what only a later release knows does not keep a partner's keys from working."""
 
 
 class _Ask(NamedTuple):
-    """The ids that a request presents. Each has its own key: no two exclude each other."""
+    """A stream whose last event a request asks for. Each has its own key: none excludes another."""
 
-    partner_id: str
-    key_id: str
+    stream: UUID
     key: object
     size: int = 0
 
 
-class PartnersReader:
-    """Reads `partners`, `api_keys` and `members` of the ledger of accounts."""
+class _Known(NamedTuple):
+    """A partner as of its stream's last event, and since when events were bound as it was read."""
 
-    def __init__(self, database: Database, make_batcher: type[Batcher[Any, Any]] = Batcher) -> None:
-        """`database` is that of the ledger of accounts."""
-        self._reads = database.reads
+    append_id: int
+    boundaries: Sequence[Boundary]
+    partner: Partner
+
+
+class PartnersReader:
+    """Reads events of partners, and the tables of their read model, of the ledger of accounts."""
+
+    def __init__(self, accounts: Ledger, make_batcher: type[Batcher[Any, Any]] = Batcher) -> None:
+        """`accounts` is the ledger of accounts."""
+        self._accounts = accounts
+        self._reads = accounts.database.reads
+        self._known: dict[str, _Known] = {}
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()
         self._asks: Batcher[_Ask, Row] = make_batcher(
-            self._read_all,
+            self._last_events,
             batch_max=ASKS_MAX,
             concurrency=1,
             deadline=self._reads.deadline_seconds,
         )
 
-    async def authenticate(self, partner_id: str, key_id: str) -> Row | None:
-        """Return partner and key in one row; None without such a partner, key columns may be.
+    async def current(self, partner_id: str) -> Partner | None:
+        """Return a partner by its events, personal fields and members left out; None: no such one.
 
-        Requests that come while a read is under way share the next one, which begins after each of
-        them came: a revoked key is refused from the next request on.
+        Its last event is looked up each time, and the others are read where that is another than
+        it was: what was revoked is refused from the next request on. Requests that come while a
+        look-up is under way share the next one, which begins after each of them came.
+
+        Raises UnboundEvent where another than this service wrote one of the events.
         """
-        row = await self._asks.submit(_Ask(partner_id, key_id, object()))
-        return None if row["status"] is None else row
+        stream = partner_stream(partner_id)
+        last = (await self._asks.submit(_Ask(stream, object())))["append_id"]
+        if last is None:
+            return None
+        boundaries = (await self._accounts.binding()).boundaries
+        known = self._known.get(partner_id)
+        if known is not None and known[:2] == (last, boundaries):
+            return known.partner
+        # Of many requests of one partner after a change, one reads.
+        lock = self._locks.setdefault(partner_id, asyncio.Lock())
+        async with lock:
+            known = self._known.pop(partner_id, None)
+            if known is None or known[:2] != (last, boundaries):
+                known = _Known(last, boundaries, await self._read(stream))
+            if len(self._known) >= KNOWN_MAX:
+                del self._known[next(iter(self._known))]
+            self._known[partner_id] = known
+        return known.partner
 
-    async def _read_all(self, asks: Sequence[_Ask]) -> list[Row]:
-        return await self._reads.fetch(
-            _SQL.authenticate, [ask.partner_id for ask in asks], [ask.key_id for ask in asks]
-        )
+    async def _last_events(self, asks: Sequence[_Ask]) -> list[Row]:
+        return await self._reads.fetch(_SQL.last_events, [ask.stream for ask in asks])
+
+    async def _read(self, stream: UUID) -> Partner:
+        binding = await self._accounts.binding()
+        events: list[StoredEvent] = []
+        for append_id, *event in await self._reads.fetch(_SQL.deciding, stream, _DECIDING):
+            version, topic, state, mac = event
+            binding.check(append_id, stream, version, topic, state, mac)
+            events.append(StoredEvent(0, append_id, stream, version, topic, state))
+        past = await self._accounts.decode(events, personal=False)
+        return fold(recorded.event for recorded in past)
 
     async def partners(self, partner_id: str | None = None) -> list[Row]:
         """Return all partners, or the one asked for."""
@@ -56,8 +126,8 @@ class PartnersReader:
 
     async def is_approved(self, partner_id: str) -> bool:
         """Return whether a partner may act now; links of one that was revoked lead nowhere."""
-        rows = await self.partners(partner_id)
-        return bool(rows) and rows[0]["status"] == "approved"
+        partner = await self.current(partner_id)
+        return partner is not None and partner.status == "approved"
 
     async def keys(self, partner_id: str) -> list[Row]:
         """Return a partner's keys, without anything secret."""

@@ -88,7 +88,7 @@ class Service:
         self.people_of_log = People(database)
         self.secrets = ServiceKeyStore(database, ring)
         make_batcher = Batcher if settings.otlp_url is None else TracedBatcher
-        self.partner_list = PartnersReader(database, make_batcher)
+        self.partner_list = PartnersReader(self.accounts, make_batcher)
         self.partners = PartnerCommands(self.accounts, self.secrets, clock, new_id)
         self.reviews = PartnerReviews(self.accounts)
         idle = timedelta(minutes=settings.session_idle_minutes)

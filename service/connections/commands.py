@@ -88,13 +88,13 @@ class ConnectionCommands:
         """Return what a link asks for without using it. Refuses as `approve` does."""
         async with self.ledger.transaction() as transaction:
             link, issued = await _usable(transaction, token)
-        partners = await self.partners.partners(link.partner_id)
-        if not partners or partners[0]["status"] != "approved":
+        if not await self.partners.is_approved(link.partner_id):
             raise Refusal("connect_token_invalid")
+        (partner,) = await self.partners.partners(link.partner_id)
         assert issued.expires_at is not None  # noqa: S101 - only links of live mode are found
         return LinkView(
             link.partner_id,
-            partners[0]["name"],
+            partner["name"],
             issued.label,
             issued.expires_at,
         )
@@ -151,10 +151,10 @@ class ConnectionCommands:
             # As in `approve`: an erasure of the entity comes before this, or after it.
             await transaction.lock_shared([entity_stream(self.ledger.name, entity_id)])
             await transaction.lock(connection)
-            partners = await self.partners.partners(partner_id)
-            if not partners:
+            partner = await self.partners.current(partner_id)
+            if partner is None:
                 raise Refusal("partner_not_found")
-            if partners[0]["status"] != "approved":
+            if partner.status != "approved":
                 raise Refusal("partner_state", "Only an approved partner can be connected.")
             known = await access(transaction, partner_id, entity_id)
             if events := decisions.connect_by_staff(known, partner_id, expected_version):

@@ -14,7 +14,6 @@ class Caller(NamedTuple):
     """A partner's server, authenticated by one of its keys."""
 
     partner_id: str
-    partner_name: str
     key_id: str
     mode: Mode
     sandbox_epoch: int

@@ -149,6 +149,12 @@ class Key(msgspec.Struct, frozen=True):
         """Return whether it has stopped working."""
         return self.revoked or (self.ends_at is not None and self.ends_at <= now)
 
+    def ending(self, at: datetime | None) -> "Key":
+        """Return it with an end, None: at once. Of several the earliest holds; at once stays so."""
+        if at is None or self.revoked:
+            return msgspec.structs.replace(self, revoked=True, ends_at=None)
+        return msgspec.structs.replace(self, ends_at=min(at, self.ends_at or at))
+
 
 class TeamMember(msgspec.Struct, frozen=True):
     """A person of a partner's team; both are None once the partner's data is erased."""
@@ -225,8 +231,7 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
             key = change(known, secret_hash=event.secret_hash, hash_version=covers)
             return change(state, keys=state.keys | {event.key_id: key})
         case ApiKeyRevoked():
-            known, ends_at = state.keys[event.key_id], event.effective_at
-            key = change(known, revoked=ends_at is None, ends_at=ends_at)
+            key = state.keys[event.key_id].ending(event.effective_at)
             return change(state, keys=state.keys | {event.key_id: key})
         case MemberAdded():
             member = TeamMember(event.email, event.email_hash)

@@ -224,10 +224,14 @@ class Ledger:
         return to_milliseconds(row["now"])
 
     async def decode(
-        self, rows: Iterable[StoredRow], *, unread: list[Unread] | None = None
+        self,
+        rows: Iterable[StoredRow],
+        *,
+        personal: bool = True,
+        unread: list[Unread] | None = None,
     ) -> list[Recorded]:
         """Decode stored events as `Transaction.decode` does, for what needs no transaction."""
-        return await decode(self.codec, self._data_keys, rows, personal=True, unread=unread)
+        return await decode(self.codec, self._data_keys, rows, personal=personal, unread=unread)
 
     async def _data_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
         asked = list(key_ids)

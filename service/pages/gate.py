@@ -49,7 +49,8 @@ def page_guard(
 ) -> PageGuard:
     """Return the guard of all pages. It looks everything up anew at every request.
 
-    Who is staff, or of a partner's team, follows from events: a row makes nobody either.
+    Who is staff, or of a partner's team, and what the partner may follows from events: a row makes
+    nobody either, and no partner approved.
 
     Raises SignInNeeded, and ProofNeeded where the team's pages are asked for without a passkey
     (`staff_by_passkey`); refuses with `not_member`, for a partner of other people as for one that
@@ -67,9 +68,16 @@ def page_guard(
         if page.who in {"member", "approved"}:
             partner_id: str = connection.path_params["partner_id"]
             member = await _member(partners, partner_id, person)
-            known = (await commands.look(partner_id)).members.get(member.member_id)
+            partner = await commands.look(partner_id)
+            known = partner.members.get(member.member_id)
             if known is None or known.email_hash != person.address_hash:
                 raise Refusal("not_member")
+            member = member._replace(
+                status=partner.status,
+                return_link=partner.return_link,
+                suppress_email=partner.suppress_email,
+                sandbox_epoch=partner.sandbox_epoch,
+            )
             if page.who == "approved" and member.status != "approved":
                 raise Refusal("auth_partner_not_approved")
             state["member"] = member

@@ -12,11 +12,12 @@ from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.tracing import span
 from service.facts.caller import Caller
+from service.facts.partners import Key
 from service.ledger.service_keys import ServiceKeyStore
-from service.partners.keys import HASH_VERSION, has_ended, hash_secret, parse_authorization
+from service.partners.keys import HASH_VERSION, hash_secret, parse_authorization
 from service.partners.rebinding import KeyRebinding
 
-_NO_HASH = bytes(32)
+_NO_KEY = Key("", secret_hash=bytes(32), hash_version=HASH_VERSION)
 """Compared where there is no such key, so that a miss takes as long as a hit."""
 
 
@@ -24,8 +25,9 @@ _NO_HASH = bytes(32)
 class Authenticator:
     """Authenticates callers by their API keys.
 
-    Each request reads `partners` once, so a revoked key is refused from the next one on. A key
-    that was rolled over ends by the clock, in every process, without a job.
+    What a partner and its keys are follows from the partner's events, of which each request looks
+    up the last: a revoked key is refused from the next one on, and no row revives it. A key that
+    was rolled over ends by the clock, in every process, without a job.
     """
 
     partners: PartnersReader
@@ -36,35 +38,29 @@ class Authenticator:
     async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
         """Return the caller. Raises Refusal with one of the `auth_` codes."""
         token = parse_authorization(authorization)
-        row = await self.partners.authenticate(token.partner_id, token.key_id)
-        if row is None:
+        partner = await self.partners.current(token.partner_id)
+        if partner is None:
             raise Refusal("auth_unknown_partner")
-        if row["status"] in {"pending", "declined"}:
+        if partner.status in {"pending", "declined"}:
             raise Refusal("auth_partner_not_approved")
-        secrets = await self.secrets.get()
-        version, known = row["hash_version"] or HASH_VERSION, row["secret_hash"] or _NO_HASH
-        if version < HASH_VERSION and secrets.events.since_start:
-            known = _NO_HASH  # no key of this installation is as old as that
-        given = hash_secret(secrets.pepper, token, version)
-        same_secret = hmac.compare_digest(given, known)
-        if not same_secret or row["mode"] != token.mode:
+        key = partner.keys.get(token.key_id, _NO_KEY)
+        given = hash_secret((await self.secrets.get()).pepper, token, key.hash_version)
+        same_secret = hmac.compare_digest(given, key.secret_hash)
+        if not same_secret or key.mode != token.mode:
             raise Refusal("auth_bad_secret")
+        if partner.status == "revoked" or key.has_ended(self.clock()):
+            raise Refusal("auth_revoked")
         caller = Caller(
             token.partner_id,
-            row["name"],
             token.key_id,
-            row["mode"],
-            row["sandbox_epoch"],
-            row["return_link"],
-            row["suppress_email"],
+            "live" if key.mode == "live" else "test",
+            partner.sandbox_epoch,
+            partner.return_link,
+            partner.suppress_email,
             request_id,
         )
-        if version < HASH_VERSION:
-            await self.rebinding.check(token, caller.cause)
-        if row["status"] == "revoked" or has_ended(
-            row["revoked_at"], later=row["revoked_later"], now=self.clock()
-        ):
-            raise Refusal("auth_revoked")
+        if key.hash_version < HASH_VERSION:
+            await self.rebinding.begin(token, caller.cause)
         return caller
 
 

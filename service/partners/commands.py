@@ -1,6 +1,5 @@
 """What staff and a partner's own team do to partner accounts: a method each."""
 
-import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -245,14 +244,6 @@ class PartnerCommands:
     async def revoke_key(self, partner_id: str, key_id: str, cause: Cause) -> None:
         """Revoke one of a partner's keys at once."""
         await self._decide(partner_id, cause, decisions.revoke_key, key_id, now=self.clock())
-
-    async def has_issued(self, token: Token) -> bool:
-        """Return whether the partner's stream says that this key was issued, with its secret."""
-        key = (await self.look(token.partner_id)).keys.get(token.key_id)
-        if key is None or key.mode != token.mode:
-            return False
-        given = hash_secret((await self.secrets.get()).pepper, token, key.hash_version)
-        return hmac.compare_digest(given, key.secret_hash)
 
     async def rebind_key(self, token: Token, cause: Cause) -> None:
         """Bind the stored hash of a key that is used to its whole token."""

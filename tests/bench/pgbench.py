@@ -13,18 +13,25 @@ from service.ledger.writing import statement_for
 
 _STREAM = "(lpad(to_hex(:a::bigint), 16, '0') || lpad(to_hex(:b::bigint), 16, '0'))::uuid"
 _NUMBERED = "('{}_' || lpad(:p::text, 26, '0'))"
-_PARTNER, _KEY, _ENTITY = (_NUMBERED.format(prefix) for prefix in ("ptn", "key", "ent"))
-_CONNECTION = "lpad(to_hex(:p::bigint), 32, '0')::uuid"
-NUMBER_CONNECTIONS = """
+_PARTNER, _ENTITY = (_NUMBERED.format(prefix) for prefix in ("ptn", "ent"))
+_NTH_STREAM = "lpad(to_hex(:p::bigint), 32, '0')::uuid"
+NUMBER_STREAMS = """
 alter table live.events disable trigger append_only;
 update live.events as e set originator_id = lpad(to_hex(c.nr), 32, '0')::uuid
 from (
     select append_id, row_number() over (order by append_id) as nr
     from live.events where topic = 'EntityConnected'
 ) as c
-where c.append_id = e.append_id
+where c.append_id = e.append_id;
+alter table accounts.events disable trigger append_only;
+update accounts.events as e set originator_id = lpad(to_hex(p.nr), 32, '0')::uuid
+from (
+    select originator_id, row_number() over (order by append_id) as nr
+    from accounts.events where topic = 'PartnerApplied'
+) as p
+where p.originator_id = e.originator_id
 """
-"""So that pgbench can name their streams: partners, entities and connections come in one order."""
+"""So that pgbench can name them: partners, entities and connections come in one order."""
 # Ordered by time as the service's ids are, so that indexes grow at their right edge.
 _CLAIM_ID = (
     "('clm_' || lpad(to_hex((extract(epoch from clock_timestamp()) * 1000)::bigint), 12, '0')"
@@ -38,16 +45,16 @@ def script() -> str:
         r"\set p random(1, :partners)",
         r"\set a random(0, 9223372036854775806)",
         r"\set b random(0, 9223372036854775806)",
-        _sql(queries("projections.partners").authenticate, "accounts", [
-            f"array[{_PARTNER}]", f"array[{_KEY}]",
+        _sql(queries("projections.partners").last_events, "accounts", [
+            f"array[{_NTH_STREAM}]",
         ]) + ";",
         _sql(queries("service.claims").context, "live", [
-            f"array[{_ENTITY}]", f"array[{_CONNECTION}]", f"array[{_STREAM}]",
+            f"array[{_ENTITY}]", f"array[{_NTH_STREAM}]", f"array[{_STREAM}]",
         ]) + ";",
         _sql(statement_for((CLAIM_LIST,)), "live", [
             "1",
             "array[hashtextextended(:p::text, 0), :b::bigint]",
-            f"array[{_CONNECTION}, {_STREAM}]", "array[1, 0]", "array[false, true]", "array[1, 1]",
+            f"array[{_NTH_STREAM}, {_STREAM}]", "array[1, 0]", "array[false, true]", "array[1, 1]",
             "array[]::text[]", "array[]::int[]",
             f"array[{_STREAM}, {_STREAM}]",
             "array[1, 2]",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.bench.load import MARK, http, prepare, run_load
-from tests.bench.pgbench import NUMBER_CONNECTIONS, payload, run_pgbench, script
+from tests.bench.pgbench import NUMBER_STREAMS, payload, run_pgbench, script
 from tests.bench.processes import megabytes
 from tests.bench.stack import Served, Stack
 from tests.processes import free_port
@@ -95,7 +95,7 @@ def peer(stack: Stack, database: str, kind: str, workers: int) -> Iterator[Serve
 def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> dict[str, Any]:
     """Measure the three side by side in every round, so that they compare."""
     yardstick = stack.clone("pgbench")
-    stack.execute(yardstick, NUMBER_CONNECTIONS)
+    stack.execute(yardstick, NUMBER_STREAMS)
     stack.clone("post_claims")
     requests = claim_requests(stack)
     statements = stack.directory / "claims.pgbench"

@@ -213,7 +213,7 @@ async def _customer(service: Service, number: int) -> Customer:
     await service.partners.approve(partner_id, CAUSE)
     key = await service.partners.issue_key(partner_id, "live", CAUSE)
     entity_id = await live.entities.add(f"Business {number}", f"b{number}@example.com", None, CAUSE)
-    caller = Caller(partner_id, "", key.key_id, "live", 0, False, False, CAUSE.request_id)
+    caller = Caller(partner_id, key.key_id, "live", 0, False, False, CAUSE.request_id)
     link = await live.connections.issue_link(caller, "user", None)
     token = link.connect_url.rpartition("/")[2]
     await live.connections.approve(token, entity_id, CAUSE)

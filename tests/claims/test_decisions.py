@@ -25,7 +25,7 @@ from service.ledger.encryption import DataKey
 from service.ledger.events import Event
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
-CALLER = Caller("ptn_1", "A partner", "key_1", "live", 7, False, False, "req_1")
+CALLER = Caller("ptn_1", "key_1", "live", 7, False, False, "req_1")
 CONNECTED = Access("ent_1", "A business", True, 1, True, NOW)
 KEY = DataKey(UUID(int=1), b"k" * 32, b"", "")
 CREATED = ClaimCreated(

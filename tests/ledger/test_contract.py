@@ -166,7 +166,7 @@ async def test_claims_and_connections(service):
     partner_id = await service.partners.add("Partner", "partner@example.com", STAFF)
     await service.partners.approve(partner_id, STAFF)
     entity_id = await live.entities.add("Business", "owner@example.com", None, STAFF)
-    caller = Caller(partner_id, "Partner", "key_1", "live", 0, False, False, "req_1")
+    caller = Caller(partner_id, "key_1", "live", 0, False, False, "req_1")
 
     async def create(reference="case-1", entity_id=entity_id, **more):
         body = claim_body(entity_id, reference, **more)
@@ -219,11 +219,12 @@ async def test_keys_of_partners(service):
     await partners.revoke_key(partner_id, first.key_id, STAFF)
     at_once, later = (await known())[first.key_id]
     assert (at_once < ends_at, later) == (True, False)
-    row = await readers.authenticate(partner_id, first.key_id)
-    assert (row["status"], row["mode"], row["revoked_at"]) == ("approved", "live", at_once)
-    anothers = await readers.authenticate(partner_id, "key_none")
-    assert (anothers["status"], anothers["secret_hash"]) == ("approved", None)
-    assert await readers.authenticate("ptn_none", first.key_id) is None
+    partner = await readers.current(partner_id)
+    assert partner is not None
+    modes = {key_id: (key.mode, key.revoked) for key_id, key in partner.keys.items()}
+    working = {one.key_id: ("live", False) for one in (second, new)}
+    assert (partner.status, modes) == ("approved", working | {first.key_id: ("live", True)})
+    assert await readers.current("ptn_none") is None
 
 
 async def test_the_sandbox_begins_anew(service):
@@ -265,7 +266,7 @@ async def test_onboardings(service):
     live = service.modes["live"]
     partner_id = await service.partners.add("Partner", "partner@example.com", STAFF)
     await service.partners.approve(partner_id, STAFF)
-    caller = Caller(partner_id, "Partner", "key_1", "live", 0, False, False, "req_1")
+    caller = Caller(partner_id, "key_1", "live", 0, False, False, "req_1")
 
     async def start(reference, email, number=None):
         body = {"partner_user_id": reference, "company_name": "New", "user_email": email}

@@ -193,7 +193,7 @@ async def test_forty_claims_of_a_megabyte_go_beside_small_ones(world, monkeypatc
     partner = await world.partner()
     entity_id = await partner.connected_entity()
     live = world.service.modes["live"]
-    caller = Caller(partner.partner_id, "P", "key_1", "live", 0, False, False, "req_1")
+    caller = Caller(partner.partner_id, "key_1", "live", 0, False, False, "req_1")
     batches, running, running_max = [], 0, 0
     write = live.ledger.write
 

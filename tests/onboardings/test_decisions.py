@@ -71,7 +71,7 @@ def test_a_fresh_link_passes():
     assert decisions.check_link(onboarding, expired=False) is None
 
 
-CALLER = Caller("ptn_1", "A partner", "key_1", "live", 7, False, False, "req_1")
+CALLER = Caller("ptn_1", "key_1", "live", 7, False, False, "req_1")
 KEY = DataKey(UUID(int=1), b"k" * 32, b"", "")
 REQUEST = OnboardingRequest(
     partner_user_id="u", company_name="New Ltd", user_email="owner@example.com"

@@ -1,4 +1,4 @@
-"""The stored hash of a key is of use in that key's row alone."""
+"""What rows say of keys and partners counts for nothing: their events decide."""
 
 import pytest
 
@@ -45,29 +45,38 @@ def older(in_memory, monkeypatch):
     return make
 
 
+async def test_a_row_revives_nothing(in_memory):
+    """Neither a key that was revoked, nor a partner, nor one that was never approved."""
+    service = in_memory.service
+    key_gone, partner_gone = await in_memory.partner(), await in_memory.partner()
+    tokens = [parts(key_gone), parts(partner_gone), parts(partner_gone, "test")]
+    assert [await status(in_memory, token) for token in tokens] == [404] * 3
+    await service.partners.revoke_key(tokens[0].partner_id, tokens[0].key_id, STAFF)
+    await service.partners.revoke(tokens[1].partner_id, STAFF)
+    for token in tokens:
+        stored(in_memory, token).update(revoked_at=None, revoked_later=False)
+    waiting = await service.partners.add("Partner", "p@example.com", STAFF)
+    for row in service.accounts.database.tables["partners"]:
+        row["status"] = "approved"
+    assert [await status(in_memory, token) for token in tokens] == [401] * 3
+    assert not await service.partner_list.is_approved(waiting)
+    assert await status(in_memory, parts(key_gone, "test")) == 404
+
+
 async def test_a_copied_hash_does_not_authenticate(in_memory):
     """Neither for another partner, nor another key or mode of one's own, whatever its version."""
     one, other = await in_memory.partner(), await in_memory.partner()
+    pepper = (await in_memory.service.secrets.get()).pepper
     mine, test = parts(one), parts(one, "test")
-    copied = dict(stored(in_memory, mine))
     with every_row() as row:
         for name, target in (("partner", parts(other)), ("mode", test)):
             for version in (1, 2):
                 with row(name, version):
-                    change = {"secret_hash": copied["secret_hash"], "hash_version": version}
-                    stored(in_memory, target).update(change)
+                    copied = hash_secret(pepper, mine, version)
+                    stored(in_memory, target).update(secret_hash=copied, hash_version=version)
                     assert await status(in_memory, target._replace(secret=mine.secret)) == 401
         with row("its own"):
             assert await status(in_memory, mine) == 404
-
-
-async def test_a_key_issued_before_works(in_memory, older):
-    """Its hash covers its secret alone, as its row says."""
-    partner, pepper = await in_memory.partner(), await older()
-    token = parts(partner)
-    stored(in_memory, token).update(secret_hash=hash_secret(pepper, token, 1), hash_version=1)
-    assert await status(in_memory, token) == 404
-    assert await status(in_memory, token._replace(secret="x")) == 401
 
 
 async def issue_as_before(world, partner, pepper):
@@ -101,35 +110,3 @@ async def test_a_key_issued_before_is_bound_when_it_is_used(in_memory, older, mo
     wanted = {"topic": "ApiKeyRebound", "originator_id": partner_stream(token.partner_id)}
     (rebound,) = accounts.database.tables.where("events", **wanted)
     assert f'"actor":"partner:{token.partner_id}/{token.key_id}"'.encode() in rebound["state"]
-
-
-async def test_a_copied_hash_of_before_does_not_authenticate(in_memory, older, monkeypatch):
-    """Neither in another partner's row, nor in that of another of its keys: the log knows."""
-    one, other = await in_memory.partner(), await in_memory.partner()
-    pepper = await older()
-    token = await issue_as_before(in_memory, one, pepper)
-    accounts = in_memory.service.accounts
-    bound = (await accounts.binding())._replace(boundaries=[Boundary(1, 1)])
-    monkeypatch.setattr(accounts, "_binding", bound)
-    copied = {"secret_hash": hash_secret(pepper, token, 1), "hash_version": 1}
-    with every_row() as row:
-        for name, target in (
-            ("another partner", parts(other)),
-            ("another key", parts(one)),
-            ("another mode", parts(one, "test")),
-        ):
-            with row(name):
-                stored(in_memory, target).update(copied)
-                assert await status(in_memory, target._replace(secret=token.secret)) == 401
-                assert stored(in_memory, target)["hash_version"] == 1
-        with row("its own"):
-            assert await status(in_memory, token) == 404
-            await eventually(lambda: stored(in_memory, token)["hash_version"] == 2)
-
-
-async def test_no_key_was_issued_before_an_installation_began(in_memory):
-    """A row that claims a hash of the old kind is not believed where there were none."""
-    partner = await in_memory.partner()
-    token, pepper = parts(partner), (await in_memory.service.secrets.get()).pepper
-    stored(in_memory, token).update(secret_hash=hash_secret(pepper, token, 1), hash_version=1)
-    assert await status(in_memory, token) == 401

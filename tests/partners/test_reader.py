@@ -1,61 +1,97 @@
-"""Who is calling, read for all requests that come at once."""
+"""Who is calling: the last events of all partners that are asked for at once, and what was read."""
 
 import asyncio
 
+import pytest
+
+from projections.partners import reader
+from projections.partners.reader import PartnersReader
+from service.core.clock import system_clock
+from service.facts.partners import partner_stream
+from service.ledger.binding import UnboundEvent
 from tests.world import STAFF
 
 
-async def test_requests_at_once_are_each_answered_with_their_own_key(world):
-    """Rows come back in the order asked, with gaps where a partner or a key does not exist."""
+async def test_requests_at_once_are_each_answered_with_their_own_partner(world):
+    """Rows come back in the order asked, with gaps where a partner does not exist."""
     partners = [await world.partner() for _ in range(3)]
-    asked = [
-        (partner.partner_id, partner.keys[mode].split(".")[1], mode)
-        for partner in partners
-        for mode in ("live", "test")
-    ]
-    rows = await asyncio.gather(
-        *(world.service.partner_list.authenticate(*ask[:2]) for ask in asked),
-        world.service.partner_list.authenticate("ptn_unknown", asked[0][1]),
-        world.service.partner_list.authenticate(asked[0][0], asked[2][1]),
-    )
-    *known, no_partner, anothers_key = rows
-    names = [f"{row['name']} {row['mode']}" for row in known]
+    ids = [partner.partner_id for partner in partners]
+    asked = [*ids[:2], "ptn_unknown", *reversed(ids)]
+    found = await asyncio.gather(*map(world.service.partner_list.current, asked))
 
-    assert [mode for *_, mode in asked] == [row["mode"] for row in known]
-    assert len(set(names)) == len(asked)
-    assert no_partner is None
-    assert anothers_key["status"] == "approved"
-    assert anothers_key["secret_hash"] is None
+    assert [one and one.partner_id for one in found] == [*ids[:2], None, *reversed(ids)]
+    for partner, known in zip(partners, found[:2], strict=False):
+        keys = {token.split(".")[1]: mode for mode, token in partner.keys.items()}
+        assert {key_id: key.mode for key_id, key in known.keys.items()} == keys
 
 
-async def test_many_requests_of_one_key_share_reads(world, monkeypatch):
-    """While a read is under way the others wait, and then go together."""
+@pytest.fixture
+def statements(monkeypatch):
+    """Return what counts a service's reads of accounts: the arguments of each."""
+
+    def count(service):
+        reads, asked = service.accounts.database.reads, []
+        fetch = reads.fetch
+
+        async def counted(sql, *args):
+            asked.append(args)
+            return await fetch(sql, *args)
+
+        monkeypatch.setattr(reads, "fetch", counted)
+        return asked
+
+    return count
+
+
+async def test_many_requests_of_one_partner_share_reads(world, statements):
+    """While a look-up is under way the others wait, then go together; the events are read once."""
     partner = await world.partner()
-    key_id = partner.keys["live"].split(".")[1]
-    database = world.service.accounts.database
-    fetch, sizes = database.reads.fetch, []
+    asked = statements(world.service)
+    current = world.service.partner_list.current
+    await asyncio.gather(*(current(partner.partner_id) for _ in range(64)))
+    look_ups = [streams for streams, *topics in asked if not topics]
 
-    async def counted(sql, *args):
-        sizes.append(len(args[0]))
-        return await fetch(sql, *args)
-
-    monkeypatch.setattr(database.reads, "fetch", counted)
-    reads = [world.service.partner_list.authenticate(partner.partner_id, key_id) for _ in range(64)]
-    rows = await asyncio.gather(*reads)
-
-    assert {"live"} == {row["mode"] for row in rows}
-    assert sum(sizes) == 64
-    assert len(sizes) <= 2
+    assert sum(map(len, look_ups)) == 64
+    assert len(look_ups) <= 2
+    assert len(asked) == len(look_ups) + 1
 
 
 async def test_a_key_is_revoked_from_the_next_request_on(world):
     """Reads that were asked for before the revocation do not answer for a later request."""
     partner = await world.partner()
     key_id = partner.keys["live"].split(".")[1]
-    authenticate = world.service.partner_list.authenticate
-    earlier = [asyncio.create_task(authenticate(partner.partner_id, key_id)) for _ in range(8)]
+    current = world.service.partner_list.current
+    earlier = [asyncio.create_task(current(partner.partner_id)) for _ in range(8)]
     await world.service.partners.revoke_key(partner.partner_id, key_id, STAFF)
-    row = await authenticate(partner.partner_id, key_id)
+    known = await current(partner.partner_id)
     await asyncio.gather(*earlier)
 
-    assert row["revoked_at"] is not None
+    assert known.keys[key_id].has_ended(system_clock())
+
+
+async def test_memory_is_bounded(in_memory, statements, monkeypatch):
+    """What was pushed out is read again; what was not is looked up alone."""
+    monkeypatch.setattr(reader, "KNOWN_MAX", 2)
+    first, *others = [await in_memory.partner() for _ in range(3)]
+    current = PartnersReader(in_memory.service.accounts).current
+    asked = statements(in_memory.service)
+    for partner, reads in [(first, 2), (first, 1), *[(one, 2) for one in others], (first, 2)]:
+        asked.clear()
+        known = await current(partner.partner_id)
+        assert (known.partner_id, len(asked)) == (partner.partner_id, reads)
+
+
+async def test_an_event_of_somebody_else_is_not_believed(in_memory):
+    """Nor is what was known before it: 503, until it is set aside."""
+    partner = await in_memory.partner()
+    service, tables = in_memory.service, in_memory.service.accounts.database.tables
+    known = await service.partner_list.current(partner.partner_id)
+    await service.partners.revoke(partner.partner_id, STAFF)
+    stream = partner_stream(partner.partner_id)
+    (revoked,) = tables.where("events", originator_id=stream, topic="PartnerRevoked")
+    revoked.update(topic="PartnerApproved", mac=bytes(33))
+    with pytest.raises(UnboundEvent):
+        await service.partner_list.current(partner.partner_id)
+    tables["events"].remove(revoked)
+
+    assert await service.partner_list.current(partner.partner_id) == known

@@ -206,8 +206,6 @@ class Disconnections:
 async def connect(service: Service, customer: Customer) -> None:
     """Have a link issued and approved."""
     live = service.modes["live"].connections
-    caller = Caller(
-        customer.partner_id, "", customer.key_id, "live", 0, False, False, STAFF.request_id
-    )
+    caller = Caller(customer.partner_id, customer.key_id, "live", 0, False, False, STAFF.request_id)
     link = await live.issue_link(caller, "user", None)
     await live.approve(link.connect_url.rpartition("/")[2], customer.entity_id, STAFF)

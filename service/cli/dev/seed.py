@@ -21,7 +21,6 @@ async def seed(service: Service) -> dict[str, Any]:
     entity_id = await live.entities.add("Demonstration business", PEOPLE["customer"], None, cause)
     caller = Caller(
         partner_id=partner_id,
-        partner_name="Demonstration partner",
         key_id=live_key.key_id,
         mode="live",
         sandbox_epoch=0,
