@@ -1,4 +1,4 @@
-"""From facts about partners to the rows that authentication and the console read."""
+"""From facts about partners to the rows that lists and the console read."""
 
 from collections.abc import Iterable
 
