@@ -3,19 +3,25 @@
 A connection is what the last event of its stream says, if this service wrote that.
 """
 
+from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from service.core.errors import Refusal
 from service.facts.access import Access
 from service.facts.connections import EntityConnected, connection_stream
+from service.facts.entities import EntityRegistered, entity_stream
 from service.ledger.binding import Binding
 from service.ledger.codec import stored_form
 from service.ledger.database import Reader, Row
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger, StreamPart, Transaction
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
 
 _SQL = queries("projections.connections")
+
+_REGISTRATION_BYTES_MAX: Final = 64 << 10
+"""Of the event that registers a business; real ones have some hundred."""
 
 
 def access_from(row: Row | None, connection: UUID, binding: Binding) -> Access:
@@ -75,11 +81,25 @@ class ConnectionsReader(Reader):
 
     async def entities_of(self, address_hash: str) -> list[Row]:
         """Return the businesses of a person, by the keyed hash of the email address."""
-        return await self._reads.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
+        rows = await self._reads.fetch(_SQL.entities_of, bytes.fromhex(address_hash))
+        return await self._owned(rows, address_hash)
 
     async def entities_asked(self, address_hash: str, partner_id: str) -> list[Row]:
         """Return the businesses of a person, and since when each is connected to a partner."""
-        return await self._reads.fetch(_SQL.entities_asked, bytes.fromhex(address_hash), partner_id)
+        hashed = bytes.fromhex(address_hash)
+        rows = await self._reads.fetch(_SQL.entities_asked, hashed, partner_id)
+        return await self._owned(rows, address_hash)
+
+    async def _owned(self, rows: Sequence[Row], address_hash: str) -> list[Row]:
+        """Return those of the businesses that the events that registered them say are theirs."""
+        streams = [entity_stream(self._ledger.name, row["entity_id"]) for row in rows]
+        begins = StreamPart((EntityRegistered,), 1, _REGISTRATION_BYTES_MAX, len(rows))
+        owned = {
+            one.stream_id
+            for one in await self._ledger.read_part(streams, begins)
+            if isinstance(one.event, EntityRegistered) and one.event.email_hash == address_hash
+        }
+        return [row for row, stream in zip(rows, streams, strict=True) if stream in owned]
 
     async def address_hash(self, entity_id: str) -> bytes | None:
         """Return the keyed hash of the email address of a business's person, if it is known."""

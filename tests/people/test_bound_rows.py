@@ -192,3 +192,15 @@ async def test_a_row_makes_nobody_a_member(quiet, owner):
     )
     after = [(await visitor.get(page)).status_code for visitor in visitors]
     assert (before, after) == ([200, 403], [403, 403])
+
+
+async def test_a_row_gives_nobody_a_business(quiet, owner):
+    """Whose it is follows from the event that registered it: who may approve a partner for it."""
+    live, lookup = quiet.service.modes["live"], (await quiet.service.secrets.get()).lookup_email
+    own, others = [await live.entities.add(one, one, None, STAFF) for one in (ATTACKER, VICTIM)]
+    owner.execute("update live.entities set email_hash = %s", [bytes.fromhex(lookup(ATTACKER))])
+    readers = live.connection_list
+    listed = await readers.entities_of(lookup(ATTACKER))
+    asked = await readers.entities_asked(lookup(ATTACKER), "ptn_none")
+    assert own != others
+    assert [[row["entity_id"] for row in rows] for rows in (listed, asked)] == [[own], [own]]
