@@ -37,7 +37,8 @@ async def are_kept(connection: Connection, schema: str, ids: bytes) -> bool:
     joined = ids[:-1].decode("latin-1")
     if not joined.isascii() or not joined.isprintable() or "\\" in joined:
         return False
-    return await connection.fetchval(_SQL.kept_ids.on(schema), joined) == ids.count(b'"')
+    kept = await connection.fetchval(_SQL.kept_ids.on(schema), joined)
+    return kept == len(set(joined.split('"')))
 
 
 async def public_ids_fault(
