@@ -27,6 +27,9 @@ _ROOM: Final = b" " * len(rb"\uDC00")
 fewer bytes follow than the other half has."""
 
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+OBJECTS_MAX: Final = 2_000
+"""More than any type takes. A body of more is walked first: by its type msgspec makes each of an
+array's objects before it looks at how many there may be, 300,000 in a MiB."""
 QUERY_NUMBER_MAX: Final = 10**18
 """A whole number in a query is clamped to ± this, which fits a bigint."""
 QUERY_BYTES_MAX: Final = 12 * 1024
@@ -61,7 +64,7 @@ def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:
     try:
         if not body.isascii():
             body.decode()  # msgspec skips the strings of unknown fields without decoding them
-        if _ESCAPED_NUL not in body:
+        if _ESCAPED_NUL not in body and body.count(b"{") <= OBJECTS_MAX:
             return _decoder(type_).decode(body)
     except (ValueError, RecursionError):
         pass  # msgspec's errors and UnicodeDecodeError are ValueErrors, distinguished below

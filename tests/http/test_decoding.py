@@ -303,3 +303,27 @@ def test_only_structs_are_decoded() -> None:
     """A mistake of ours, found by the first request with a fault."""
     with pytest.raises(TypeError, match="dict is not a Struct"):
         decode(b'{"a": "\\u0000"}', JSON, dict)
+
+
+def test_no_more_objects_are_made_than_a_field_takes() -> None:
+    """A megabyte of empty ones is refused before the first, in the words of a few too many."""
+    made = []
+
+    class Item(msgspec.Struct):
+        def __post_init__(self) -> None:
+            made.append(self)
+
+    class Items(msgspec.Struct):
+        items: Annotated[list[Item], msgspec.Meta(max_length=1_000)]
+
+    with pytest.raises(Refusal) as refused:
+        decode(b'{"items":[' + b"{}," * 300_000 + b"{}]}", JSON, Items)
+    assert refused.value.field_errors == {"items": ["must have at most 1000 entries"]}
+    assert made == []
+
+
+def test_a_text_may_have_as_many_braces_as_characters() -> None:
+    """It is decoded another way, to the same."""
+    texts = [body_with(message=one * 20_000) for one in ("{", "(")]
+    one, other = [decode(text, JSON, ClaimRequest) for text in texts]
+    assert msgspec.structs.replace(one, message=other.message) == other
