@@ -121,6 +121,28 @@ async def test_an_archive_that_was_emptied_is_not_begun_again(checkpoints, add, 
         await checkpoints.make()
 
 
+async def test_an_archive_that_another_process_fills_meanwhile_is_not_empty(
+    checkpoints, accounts, add, place, tmp_path, monkeypatch
+):
+    """It publishes the first checkpoint and stores a second, while one looks for the first."""
+    origin = (await checkpoints.make()).checkpoint.origin
+    for file in (tmp_path / "published" / "checkpoints" / origin).iterdir():
+        if file.name != "begun":
+            file.unlink()
+    await add(1)
+    looking, get = Checkpoints(accounts, [KEY], place), place.get
+
+    async def get_late(name):
+        if name.endswith("begun"):
+            monkeypatch.undo()
+            await checkpoints.make()
+        return await get(name)
+
+    monkeypatch.setattr(place, "get", get_late)
+    await looking.check_archive()
+    assert [one.size for one, _ in await checkpoints.all()] == [1, 2]
+
+
 async def test_an_archive_can_be_added_later(accounts, place, add):
     """It has to be initialised; then every stored checkpoint is published."""
     alone = Checkpoints(accounts, [KEY], None)

@@ -154,13 +154,17 @@ class Checkpoints:
         could not publish it: it had said so there before, and no second one is stored before that.
         """
         newest = await self._stored.newest_of_all() if self.published.has_archive else None
+        if newest is None:
+            return
+        # Read before the archive, which another process may fill meanwhile.
+        origin, size, is_only = newest
         # Asked first: it is there unless a crash, or another archive, lies between.
-        if newest is None or await self.published.has(*newest):
+        if await self.published.has(origin, size):
             return
         # Of the stored one's origin first: which others there are, only our keys tell.
-        if await self.published.sizes(newest[0]) or not await self.published.is_empty():
+        if await self.published.sizes(origin) or not await self.published.is_empty():
             return
-        if not await self.published.is_begun(newest[0]) or len(await self.all()) > 1:
+        if not is_only or not await self.published.is_begun(origin):
             raise ArchiveEmpty(
                 f"the archive holds no checkpoint of {self.ledger.name}, and the database has "
                 "some: it is the wrong place, or what was published is lost"

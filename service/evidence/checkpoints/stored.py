@@ -53,10 +53,10 @@ class StoredCheckpoints:
         row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
         return None if row is None else (_parsed(row), row["note"])
 
-    async def newest_of_all(self) -> tuple[str, int] | None:
-        """Return origin and size of the checkpoint that was made last; nothing is verified."""
+    async def newest_of_all(self) -> tuple[str, int, bool] | None:
+        """Return origin and size of what was made last, and whether it is alone; not verified."""
         row = await self._ledger.database.background.fetchrow(_SQL.newest)
-        return None if row is None else (row["origin"], row["size"])
+        return None if row is None else (row["origin"], row["size"], row["is_only"])
 
     async def present(self) -> tuple[int, datetime] | None:
         """Return size and date of the newest lineage's largest checkpoint; nothing is verified.
