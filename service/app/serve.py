@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import os
-import tempfile
 from contextlib import nullcontext
 from importlib import import_module
 from typing import Final
@@ -16,14 +15,13 @@ from granian.server import Server
 from service.app.forks import prepare_forks
 from service.app.logins import check_logins
 from service.app.master_keys import master_keys
+from service.app.metrics_directory import metrics_directory
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
 from service.core.garbage import leave_out_what_is_there
 from service.http.connections import ConnectionWatch, allow_files
 from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
-
-SHARED_MEMORY: Final = "/dev/shm"  # noqa: S108 - a directory with a random name is made in it
 
 log = structlog.get_logger()
 
@@ -58,8 +56,8 @@ def serve_forever(settings: Settings) -> None:
     warn_of_untrusted_proxy(settings)
     asyncio.run(check_logins(settings))
     prepare_forks()
-    with tempfile.TemporaryDirectory(prefix="claim-ledger-metrics-", dir=_memory()) as directory:
-        if settings.operations_port:
+    with metrics_directory() if settings.operations_port else nullcontext() as directory:
+        if directory is not None:
             # prometheus-client keeps metrics for another process in files, and reads where from
             # the environment when it is imported: before anything of theirs is imported.
             os.environ[METRICS_DIRECTORY] = directory  # noqa: TID251 - as said above
@@ -84,15 +82,6 @@ def serve_forever(settings: Settings) -> None:
         has_work = settings.run_worker or settings.operations_port
         with WorkerProcess() if has_work else nullcontext():
             server.serve()
-
-
-def _memory() -> str | None:
-    """Return where files are in memory; None where no such place is known.
-
-    Processes count in files that they map. Where those are on a disk that is full, the kernel kills
-    each process that counts something new (SIGBUS), although the API needs no disk.
-    """
-    return SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK | os.X_OK) else None
 
 
 def _import_application() -> None:
