@@ -1,7 +1,7 @@
-"""Who may begin a lineage: the operator's key signs all that its beginning says (decision 24).
+"""Who may begin a lineage: its beginning is signed with the operator's key (decision 24).
 
-Whoever can write the database can append a LineageBegun. Without the signature it could name a
-checkpoint that was published long ago, and so disown all that were published since.
+Whoever can write to the database can append a LineageBegun. Without the required signature, it
+could name a checkpoint that was published long ago, and so disown all checkpoints published since.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,14 @@ _HEADING: Final = "claim-ledger lineage v1"
 
 
 class Unsound(ValueError):
-    """A lineage's beginning is not sound; `str()` says why."""
+    """The beginning of a lineage is invalid; `str()` says why."""
 
 
 class Lineage(NamedTuple):
-    """A lineage: its origin, what it follows, and how many events it shares with that.
+    """A lineage: its origin, the checkpoint that it follows, and how many events they share.
 
-    `follows_size` is the size of the checkpoint that it follows: it says nothing of later ones.
+    `follows_size` is the size of the followed checkpoint. The lineage does not affect later
+    checkpoints.
     """
 
     origin: str

@@ -1,4 +1,4 @@
-"""Saying in the log that every later event has a MAC, of the newest key (decision 45)."""
+"""Recording in the log that every later event has a MAC of the newest key (decision 45)."""
 
 from datetime import timedelta
 from typing import Final

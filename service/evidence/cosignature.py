@@ -1,7 +1,8 @@
 """Cosignatures of witnesses on checkpoints (C2SP tlog-cosignature): Ed25519 and ML-DSA-44.
 
-A witness states that it has seen this checkpoint, at a time of its own clock, as the largest of a
-log that never took anything back. Its public key is written as ours are, under another type.
+A witness states that it has seen this checkpoint, at a time of its own clock, as the largest
+checkpoint of a log that never removed anything. Its public key is written like ours, with another
+type.
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""What others have to have signed of a checkpoint, and what they have."""
+"""The signatures of others that a checkpoint is required to have, and those that it has."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -9,15 +9,15 @@ from service.evidence.verdict import Countersigned
 
 
 class Demands(NamedTuple):
-    """A policy of witnesses, and certificates under which an authority has to have stamped it."""
+    """A policy of witnesses, and certificates under which an authority must have stamped it."""
 
     policy: Policy | None = None
     anchors: Sequence[TimeAnchor] = ()
 
     def met_by(self, note: str, size: int) -> Countersigned:
-        """Return what the note of a checkpoint has of it; raises NoteInvalid if that is too little.
+        """Return which required signatures a checkpoint's note has; raises NoteInvalid if too few.
 
-        So does a signature by a key that is asked for and does not hold.
+        It also raises NoteInvalid if a signature by one of the required keys does not hold.
         """
         signers = None if self.policy is None else sorted(self.policy.demand(note))
         before = stamped_before(note, self.anchors) if self.anchors else None

@@ -1,7 +1,7 @@
-"""The lineages that a log says it had, and how far each one's checkpoints bind it.
+"""The lineages of a log, and how far each one's checkpoints bind it.
 
-If a restore lost events, a new lineage says how many of the events signed before the log still has
-(service/facts/lineages.py). Up to there the older checkpoints continue to hold.
+After a restore that lost events, a new lineage states how many of the events signed before are
+still in the log (service/facts/lineages.py). Up to there, the older checkpoints continue to hold.
 """
 
 from collections.abc import Sequence
@@ -47,8 +47,9 @@ class Lineages(NamedTuple):
     def sets_aside(self, origin: str, size: int) -> bool:
         """Return whether a lineage says that a checkpoint covers events that were lost since.
 
-        It says so only of checkpoints up to the one that it follows: a later one of the same origin
-        binds the log, so that nobody can use an old authorisation that was never used.
+        This concerns only checkpoints up to the one that the lineage follows. A later checkpoint of
+        the same origin binds the log, so that nobody can use an old authorisation that was never
+        used.
         """
         reach = self.reach(origin)
         if reach is None or size <= reach:

@@ -1,7 +1,7 @@
-"""What passes through a log have found beside its hashes, noted with a MAC as the passes are.
+"""Findings of the background verification other than hashes, each with a MAC.
 
-It stops no signing, since the log holds. Whoever has the ledger's login can write these rows: one
-without its MAC is a finding itself, until a whole pass has found nothing.
+They stop no signing, because the log itself holds. Whoever has the ledger's login can write these
+rows. A row without its MAC is itself a finding, until a whole pass has found nothing.
 """
 
 from collections.abc import Iterable
@@ -35,7 +35,7 @@ _NOWHERE: Final = -1
 
 
 class LogFinding(NamedTuple):
-    """How far the present pass has looked, and what was found; `faults` counts it."""
+    """How far the present pass has come, and what was found; `faults` is the number of findings."""
 
     position: int
     seen: int
@@ -62,7 +62,7 @@ class LogFinding(NamedTuple):
         return self._replace(position=0, seen=0, faults=self.seen) if self.seen else NOTHING_FOUND
 
     def mac(self, ledger: str, kind: str, keys: EventKeys) -> bytes:
-        """Return what shows that a process of the service has noted it."""
+        """Return the MAC, which shows that a process of the service wrote the row."""
         return keys.mac(stream_id("log-finding", ledger, kind), 1, _TOPIC, self._state())
 
     def is_ours(self, ledger: str, kind: str, keys: EventKeys, mac: bytes | None) -> bool:
@@ -80,7 +80,7 @@ NOTHING_FOUND: Final = LogFinding(0, 0, 0, None, None)
 
 
 def log_findings(rows: Iterable[Row], ledger: str, keys: EventKeys) -> dict[str, LogFinding]:
-    """Return what the rows of FINDINGS say, by kind."""
+    """Return the findings in the rows of FINDINGS, by kind."""
     found = dict[str, LogFinding]()
     for kind, *columns, mac in rows:
         kept = LogFinding(*columns)

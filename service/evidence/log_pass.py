@@ -1,7 +1,7 @@
-"""What a ledger's worker has noted of verifying its log in slices, bound to the service by a MAC.
+"""The progress of a ledger's background verification, bound to the service by a MAC.
 
-Whoever has the ledger's login can write that row, and take it back to what it was. So one without
-its MAC says nothing: the next slice begins anew, and nothing stops signing for what it said.
+Whoever has the ledger's login can write that row, or restore an earlier version of it. A row
+without its MAC is therefore ignored: the next slice begins again, and such a row stops no signing.
 """
 
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ _TOPIC: Final = "LogVerification"
 
 
 class LogPass(NamedTuple):
-    """Where the present pass is, and what the last one said. Times are None until there was one."""
+    """The position of the present pass, and the last one's result. Times are None before one."""
 
     position: int
     tree: bytes
@@ -38,11 +38,11 @@ class LogPass(NamedTuple):
         return self.began_at <= now < self.began_at + timedelta(seconds=wait)
 
     def mac(self, ledger: str, keys: EventKeys) -> bytes:
-        """Return what shows that a process of the service has noted it."""
+        """Return the MAC, which shows that a process of the service wrote the row."""
         return keys.mac(_stream(ledger), 1, _TOPIC, self._state())
 
     def digest(self, ledger: str) -> bytes:
-        """Return what that is of."""
+        """Return the digest that the MAC covers."""
         return event_digest(_stream(ledger), 1, _TOPIC, self._state())
 
     def _state(self) -> bytes:

@@ -23,7 +23,7 @@ _COUNT: Final = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 
 class Witness(NamedTuple):
-    """A witness of a policy; `url` is where it takes checkpoints, "" where only its key counts."""
+    """A witness of a policy; `url` is where it accepts checkpoints, "" if only its key counts."""
 
     name: str
     key: WitnessKey
@@ -31,14 +31,14 @@ class Witness(NamedTuple):
 
 
 class Group(NamedTuple):
-    """So many of these have to have signed: witnesses or groups."""
+    """The least number of these members, witnesses or groups, that must have signed."""
 
     least: int
     members: tuple[str, ...]
 
 
 class Policy(NamedTuple):
-    """Witnesses and groups by their names, the one that has to have signed, and keys of logs."""
+    """Witnesses and groups by name, the one whose signature is needed (`quorum`), keys of logs."""
 
     witnesses: Mapping[str, Witness]
     groups: Mapping[str, Group]
@@ -107,7 +107,7 @@ def parse_policy(raw: bytes) -> Policy:
 
 
 class _Reader:
-    """What the lines so far define."""
+    """The definitions in the lines so far."""
 
     def __init__(self) -> None:
         self.witnesses: dict[str, Witness] = {}

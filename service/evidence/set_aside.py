@@ -1,4 +1,4 @@
-"""What was set aside, and taking back what this service wrote after all (decision 45)."""
+"""Events that were set aside, and taking back those that this service wrote (decision 45)."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -21,13 +21,13 @@ _SQL = queries("service.evidence")
 
 
 class TakeBackRefused(Exception):
-    """What was set aside stays there. `str()` tells an operator why."""
+    """The event stays set aside. `str()` tells an operator why."""
 
 
 class SetAside(NamedTuple):
     """An event that was set aside. `is_ours`: this service wrote it.
 
-    The stream and what follows are None where only the queue named it.
+    The stream and the fields after it are None if only the queue named the event.
     """
 
     set_aside_id: int

@@ -1,8 +1,9 @@
 """Tokens of time-stamping authorities (RFC 3161) on checkpoints, as signature lines of their notes.
 
-An authority signs that it was shown the SHA-256 of a note's text at a time of its own clock: all
-that the checkpoint covers existed before. A line has C2SP signed-note's type 0xff, our identifier
-of it, and for the public key the SHA-256 of the certificate that the authority's own leads to.
+An authority signs that it was shown the SHA-256 of a note's text at a time of its own clock. So
+everything that the checkpoint covers existed before that time. A line has C2SP signed-note's type
+0xff and our identifier for it. In place of the public key, it has the SHA-256 of the certificate to
+which the authority's own leads.
 """
 
 from collections.abc import Sequence

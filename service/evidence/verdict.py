@@ -19,10 +19,10 @@ class Fault(NamedTuple):
 
 
 class Countersigned(NamedTuple):
-    """What others have signed of a checkpoint of a size, as far as it was demanded.
+    """The signatures of others that a checkpoint of a size was required to have, and has.
 
-    `witnesses` have cosigned it, by their names in the policy; all that it covers `existed_before`
-    a time of an authority's clock.
+    `witnesses` have cosigned it, by their names in the policy. Everything that it covers
+    `existed_before` a time of an authority's clock.
     """
 
     size: int | None = None
@@ -31,17 +31,20 @@ class Countersigned(NamedTuple):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a log is what it was signed as.
+    """Whether a log is what was signed.
 
-    `size` counts the events of the log and `root` is the hash over them (base64), both of what came
-    before the fault if there is one. `events` counts those that were read: of an export that begins
-    at a later position, `first`, or is of one `entity`, they are fewer, and only they are verified.
-    `checkpoints` says how many held, `published` how many published ones were consulted: None where
-    none could be, so that all is said by the database itself or by the file. `lineages` says how
-    many this log has begun: more than one where a restore has lost events. `set_aside` counts the
-    checkpoints that a later lineage says are of lost events, `set_aside_size` is the largest's.
-    `countersigned` is what others have signed, as far as it was demanded.
-    `position` and `fault` are the first fault's, and None without one.
+    - `size` is the number of events of the log and `root` the hash over them (base64), both up to
+      the fault if there is one.
+    - `events` is the number of events that were read and verified. It is smaller than `size` for an
+      export that begins at a later position, `first`, or is of one `entity`.
+    - `checkpoints` is the number that held, `published` the number of published ones that were
+      compared. `published` is None if none could be, so that the database or the file is the only
+      source.
+    - `lineages` is the number of lineages of this log: more than one if a restore has lost events.
+    - `set_aside` is the number of checkpoints that, according to a later lineage, cover lost
+      events; `set_aside_size` is the size of the largest.
+    - `countersigned` has the required signatures of others.
+    - `position` and `fault` are those of the first fault, and None if there is none.
     """
 
     ledger: str

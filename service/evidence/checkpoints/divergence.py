@@ -1,8 +1,8 @@
-"""Where a log diverged from what was published of it, and how it continues as a new lineage.
+"""Finding where a log diverges from what was published, and continuing it as a new lineage.
 
 After a restore or a failover that lost events, the log can never again be consistent with its last
-published checkpoint. A new lineage says so in the log itself: it holds that checkpoint in full, and
-how many events the log still shares with it.
+published checkpoint. A new lineage records this in the log itself: it contains that checkpoint in
+full, and the number of events that the log still shares with it.
 """
 
 from bisect import bisect_right
@@ -33,11 +33,11 @@ class LineageRefused(Exception):
 
 
 class Divergence(NamedTuple):
-    """The last checkpoint of the past and its note, and how many first events the log shares.
+    """The last published checkpoint and its note, and how many events the log shares with it.
 
-    `size` is the log's own, and `leaf` that of its last event: they are of the database that was
-    compared. Nothing is lost if `shared_size` is the checkpoint's size. `is_over`: nothing can
-    follow in its origin, because the log does not name it, or because it was closed.
+    `size` is the log's own, and `leaf` is that of its last event, in the database that was
+    compared. Nothing is lost if `shared_size` is the checkpoint's size. `is_over`: no checkpoint
+    can follow in its origin, because the log does not name the origin, or because it was closed.
     """
 
     checkpoint: Checkpoint
@@ -54,9 +54,10 @@ class Divergence(NamedTuple):
 
 
 class _Past(NamedTuple):
-    """The checkpoints of one origin: their sizes, rising, and how to read one.
+    """The checkpoints of one origin: their sizes in ascending order, and how to read one.
 
-    `leaves` reads the published hashes up to one; None: these are not the published ones.
+    `leaves` reads the published hashes up to a checkpoint; None: these are not the published
+    checkpoints.
     """
 
     sizes: list[int]

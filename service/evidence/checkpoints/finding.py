@@ -1,4 +1,4 @@
-"""What the verification of the log in slices has found; nothing is signed over altered hashes."""
+"""The findings of the background verification; nothing is signed over altered hashes."""
 
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -17,9 +17,9 @@ _SQL = queries("service.evidence.checkpoints")
 
 
 class Finding(NamedTuple):
-    """When the whole log was last verified, and what is wrong; None where nothing is.
+    """When the whole log was last verified, and what is wrong; None if nothing is.
 
-    Where `is_ours` is not true, somebody else wrote what is noted: it says nothing of the log.
+    If `is_ours` is false, somebody else wrote the record, so it says nothing about the log.
     """
 
     verified_at: datetime | None

@@ -22,15 +22,16 @@ _SQL = queries("service.evidence.checkpoints")
 class LedgerForked(Exception):
     """The log has lost or changed events that a checkpoint covers, or contradicts itself.
 
-    `str()` says which, for an operator. Nothing may be signed then: `audit verify` finds out more,
-    and `audit lineage` continues after a restore or a failover.
+    `str()` says which, for an operator. Nothing may be signed in this case. `audit verify` finds
+    out more, and `audit lineage` continues after a restore or a failover.
     """
 
 
 class Part(NamedTuple):
     """A part of the log up to `end`, and the log's head as of the same moment.
 
-    `size` is how many events are numbered, `tree` the sequencer's over them; None: not made yet.
+    `size` is the number of numbered events. `tree` is the sequencer's tree over them; None if there
+    is none yet.
     """
 
     size: int

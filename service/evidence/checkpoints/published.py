@@ -1,10 +1,11 @@
-"""What is published of a ledger's checkpoints, and the log's lineages compared with it.
+"""The published checkpoints of a ledger, and the comparison of the log's lineages with them.
 
-A note's `.leaves` are the leaf hashes, 32 bytes each, from the checkpoint before it in its origin
-(from the first event for an origin's first one) up to its own size. The `.next` of a checkpoint is
-the note of the one after it. It is written once, and that is what publishes a checkpoint: of two
-processes that know different databases after a failover, one continues an origin and the other one
-is refused. And whoever makes the next one finds the last one without a list of all of them.
+The `.leaves` of a checkpoint are the leaf hashes, 32 bytes each, from the checkpoint before it in
+its origin (from the first event for an origin's first one) up to its own size. The `.next` of a
+checkpoint is the note of the one after it. It is written once, and writing it publishes that
+checkpoint. If two processes use different databases after a failover, only one of them can
+therefore continue an origin. It also leads from checkpoint to checkpoint, so the newest one is
+found without a list of all of them.
 """
 
 from collections.abc import Sequence
@@ -33,11 +34,11 @@ from service.ledger.ledger import Ledger
 
 
 class ArchiveEmpty(ArchiveUnavailable):
-    """The archive answers, and holds nothing of a ledger that has published before."""
+    """The archive is available, but has nothing of a ledger that has published before."""
 
 
 class _Link(NamedTuple):
-    """What is known of the checkpoint after another one."""
+    """What is known about the checkpoint that follows another one."""
 
     is_there: bool
     is_closed: bool = False
@@ -45,7 +46,7 @@ class _Link(NamedTuple):
 
 
 class PublishedHistory:
-    """The published checkpoints of a ledger, which nothing that is signed next may contradict."""
+    """The published checkpoints of a ledger, which the next one may not contradict."""
 
     def __init__(self, ledger: Ledger, keys: Sequence[NoteKey], archive: Archive | None) -> None:
         """`keys` are those whose lineages and notes are trusted.
@@ -72,10 +73,10 @@ class PublishedHistory:
         return await self._read(begun_name(origin)) is not None
 
     async def put(self, checkpoint: Checkpoint, note: str, leaves: bytes, after: int) -> bool:
-        """Publish a checkpoint after that of size `after`; return False if that has another next.
+        """Publish a checkpoint after that of size `after`; return False if another one follows it.
 
-        Then it was not published: another database, or a new lineage, came first. Its leaves are
-        put before, so that whoever finds the checkpoint finds them.
+        In that case, it was not published: another database, or a new lineage, came first. Its
+        leaves are written before it, so that whoever finds the checkpoint also finds its leaves.
         """
         if self._archive is None:
             return True

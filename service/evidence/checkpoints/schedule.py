@@ -23,7 +23,7 @@ log = structlog.get_logger()
 class Schedule:
     """Makes a ledger's checkpoints. Several workers make no more of them than one does.
 
-    The log is compared with its archive at the start already, so that a restore that lost events is
+    At the start, it compares the log with its archive, so that a restore that lost events is
     noticed at once. A ledger without any checkpoint gets its first one an interval later.
     """
 

@@ -1,7 +1,7 @@
-"""What others have signed of checkpoints: lines that a note gets after it was published.
+"""Signatures of others on checkpoints: lines that are added to a note after its publication.
 
-Witnesses cosign, and authorities time-stamp; neither is waited for by signing. The lines are kept
-beside the checkpoints, and published once, each as an object of its own.
+Witnesses cosign checkpoints, and authorities time-stamp them. Signing waits for neither. The lines
+are stored beside the checkpoints, and each is published once, as a separate object.
 """
 
 from collections.abc import Sequence
@@ -30,10 +30,10 @@ _SQL = queries("service.evidence.checkpoints")
 async def add_signature(
     database: Database, archive: Archive | None, checkpoint: Checkpoint, signature: NoteSignature
 ) -> None:
-    """Publish and store what somebody signed of a stored checkpoint; a key's first line counts.
+    """Publish and store another party's signature of a stored checkpoint; a key's first one counts.
 
-    The caller has verified it. What is stored was published: after a crash between the two it is
-    asked for again. Raises ArchiveUnavailable.
+    The caller has verified it. It is published before it is stored: after a crash in between, the
+    party is asked again. Raises ArchiveUnavailable.
     """
     origin, size, _ = checkpoint
     if archive is not None:
@@ -44,9 +44,9 @@ async def add_signature(
 async def full_note(database: Database, note: str, ours: Sequence[NoteKey]) -> str:
     """Return a stored note with the signature lines that others have added since.
 
-    Nothing is verified; who reads the note does that. But no other adds a line of a key of `ours`:
-    whoever can write rows could spoil the note for everybody by one that does not hold. Raises
-    NoteInvalid for what is no note.
+    Nothing is verified; the reader of the note does that. Added lines under a key of `ours` are
+    left out: with an invalid one, whoever can write rows could make everybody refuse the note.
+    Raises NoteInvalid if the text is not a note.
     """
     checkpoint, keys = Checkpoint.of_note(note), {(key.name, key.key_id) for key in ours}
     rows = await database.background.fetch(_SQL.signatures, checkpoint.origin, checkpoint.size)

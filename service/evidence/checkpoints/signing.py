@@ -1,11 +1,11 @@
 """Signing checkpoints of a ledger, storing and publishing them (decision 23).
 
-What a checkpoint adds to the one before it is read again from the events, and its tree continues
-that one's, whose note has to be the published one. Older events are not read again each time: the
-worker verifies the whole log within a day, in slices, and nothing is signed over a finding
-(service/evidence/verify/slices.py). A checkpoint is stored in a transaction
-that waits for the synchronous replica, if there is one, and published after that: no published
-checkpoint is beyond what a failover keeps.
+The events that a checkpoint adds to the one before it are read again. Its tree continues that
+one's, whose note has to be the published one. Older events are not read again each time: the worker
+verifies the whole log within a day, in slices, and nothing is signed over a finding
+(service/evidence/verify/slices.py). A checkpoint is stored in a transaction that waits for the
+synchronous replica, if there is one, and is published after that. So no published checkpoint covers
+more than a failover preserves.
 """
 
 from collections.abc import Sequence
@@ -89,19 +89,18 @@ class Checkpoints:
     async def make(
         self, *, rest_seconds: float | None = None, begin_archive: bool = False
     ) -> MadeCheckpoint:
-        """Make a checkpoint: number what waits, sign the log as it is then, store and publish it.
+        """Make a checkpoint: number waiting events, sign the log, store and publish the checkpoint.
 
         If nothing is new, return the newest checkpoint, and publish what a crash left unpublished.
-        A ledger's first checkpoint begins its first lineage, which is an event: there is none of
-        size 0. Within `rest_seconds` of the last one nothing is signed. `begin_archive`: an empty
-        archive gets all that the present lineage has stored.
+        A ledger's first checkpoint begins its first lineage, which is an event, so there is no
+        checkpoint of size 0. Within `rest_seconds` of the last one, nothing is signed.
+        `begin_archive`: publish all stored checkpoints of the present lineage to an empty archive.
 
         Raises:
             KeyMissing, LedgerForked, ArchiveUnavailable: nothing was signed; the last also if a
                 signed checkpoint could not be published, which the next call makes up for.
             ArchiveEmpty: one of the last, unless the archive is to be begun.
             LedgerError: from the database.
-
         """
         try:
             await refuse_found(self.ledger)
@@ -121,9 +120,9 @@ class Checkpoints:
     async def latest(self) -> tuple[Checkpoint, str] | None:
         """Return the newest checkpoint of the present lineage and its note, as they are stored.
 
-        Nothing else is verified here: `Checkpoint.open` does that. Where somebody wrote a lineage
-        without the key, it is that of the last lineage that has one. Raises LedgerForked for what
-        is no checkpoint.
+        Nothing else is verified here; `Checkpoint.open` does that. If somebody wrote a lineage
+        without the key, return the checkpoint of the last lineage that has one. Raises LedgerForked
+        for what is not a checkpoint.
         """
         known = await lineages(self.ledger)
         try:
@@ -149,9 +148,10 @@ class Checkpoints:
     async def check_archive(self) -> None:
         """Raise ArchiveEmpty if checkpoints are stored and none of them was published.
 
-        A wrong archive, or one that was lost, would be filled with a past that nobody has compared
-        with what was published. Only the very first one may be stored alone, by a process that
-        could not publish it: it had said so there before, and no second one is stored before that.
+        If the archive were a wrong one, or had been lost, it would be filled with checkpoints that
+        nobody has compared with the published ones. Only the very first checkpoint may be stored
+        without being published, by a process that could not publish it. That process has recorded
+        this in the archive before, and no second checkpoint is stored until the first is published.
         """
         newest = await self._stored.newest_of_all() if self.published.has_archive else None
         if newest is None:
@@ -268,8 +268,9 @@ class Checkpoints:
     def _rests(self, last: StoredCheckpoint, rest_seconds: float | None) -> bool:
         """Return whether the last checkpoint is so recent that none is signed.
 
-        One that is dated ahead is not: it would be recent until that date. Every process keeps its
-        own interval by a monotonic clock, so a wrong date costs one checkpoint more, never fewer.
+        A checkpoint that is dated ahead does not count as recent, because it would stay so until
+        that date. Every process keeps its own interval by a monotonic clock, so a wrong date costs
+        one additional checkpoint, never fewer.
         """
         if rest_seconds is None:
             return False

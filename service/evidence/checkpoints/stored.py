@@ -61,8 +61,9 @@ class StoredCheckpoints:
     async def present(self) -> tuple[int, datetime] | None:
         """Return size and date of the newest lineage's largest checkpoint; nothing is verified.
 
-        By size: dates are those of clocks, which may have been wrong. An altered event of a lineage
-        is passed over: whoever asks how the logs are has to get an answer.
+        The largest size decides, because dates come from clocks that may have been wrong. An
+        altered event of a lineage is ignored: this serves status reports, which have to work in any
+        case.
         """
         for one in reversed(await begun_lineages(self._ledger)):
             row = await self._ledger.database.reads.fetchrow(_SQL.last, one.origin)
@@ -105,8 +106,8 @@ class StoredCheckpoints:
     ) -> bool:
         """Store what follows the checkpoint of size `start`, and wait for the synchronous replica.
 
-        Return False, and store nothing, if another one came first, another lineage has begun, or
-        the log does not have `leaf` as the checkpoint's last.
+        Return False, and store nothing, if another checkpoint came first, another lineage has
+        begun, or the log does not have `leaf` as the checkpoint's last leaf.
         """
         async with self._ledger.transaction(background=STORE_SECONDS_MAX) as transaction:
             await transaction.fetch(_SQL.durable)

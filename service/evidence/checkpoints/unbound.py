@@ -1,4 +1,4 @@
-"""Events of the log that this service did not write, or not in this order: neither is signed."""
+"""Events that this service did not write, or that are out of order, which are never signed."""
 
 import asyncio
 from typing import Final
@@ -19,10 +19,10 @@ _SQL = queries("service.evidence.checkpoints")
 
 
 async def refuse_unbound(database: Database, binding: Binding, start: int, end: int) -> None:
-    """Check the MACs of a range of the log, from where events have to have one, and the order.
+    """Check the MACs of a range of the log, from where events need one, and the order.
 
-    The sequencer numbers no other event, and each behind the one before it in its stream; whoever
-    writes `log` and `head` themselves could. Raises LedgerForked.
+    The sequencer numbers only events with a MAC, each after the one before it in its stream.
+    Whoever writes to `log` and `head` directly could number others. Raises LedgerForked.
     """
     while start < end:
         rows = await database.background.fetch(_SQL.macs, start, end, EVENTS_MAX, BYTES_MAX)

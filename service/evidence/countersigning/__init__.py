@@ -1,1 +1,1 @@
-"""What others sign of checkpoints, behind their signing: witnesses, and authorities of time."""
+"""Signatures of others on checkpoints, after ours: of witnesses and time-stamping authorities."""

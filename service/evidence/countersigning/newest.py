@@ -1,4 +1,4 @@
-"""The newest checkpoint of a ledger, as far as others may be shown it."""
+"""The newest checkpoint of a ledger that others may be shown."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -16,7 +16,7 @@ Keys = Sequence[tuple[str, bytes]]
 
 
 class Newest(NamedTuple):
-    """A checkpoint, the note that we signed, and the ids of the keys asked for that signed it."""
+    """A checkpoint, the note that we signed, and which of the requested keys have signed it."""
 
     checkpoint: Checkpoint
     note: str
@@ -26,9 +26,9 @@ class Newest(NamedTuple):
 async def newest(checkpoints: Checkpoints, keys: Keys) -> Newest | None:
     """Return the newest checkpoint of the present lineage, signed by our keys; None: there is none.
 
-    Where an archive is, it has to be published: one that is only stored may be of a database that
-    lost a failover, and whoever had signed it would never sign another one. Raises
-    ArchiveUnavailable.
+    If there is an archive, the checkpoint has to be published. One that is only stored may be of a
+    database that lost a failover, and a witness that had signed it would never sign another one.
+    Raises ArchiveUnavailable.
     """
     begun = await begun_lineages(checkpoints.ledger)
     if not begun:

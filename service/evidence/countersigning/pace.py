@@ -1,4 +1,4 @@
-"""How often somebody is asked to sign: at each new checkpoint, and after failures ever later."""
+"""How often others are asked to sign: at each new checkpoint, and less often after failures."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""The newest checkpoint of which others have signed what is demanded."""
+"""Finding the newest checkpoint that has the required signatures of others."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _SQL = queries("service.evidence.countersigning")
 
 
 class CountersignedNote(NamedTuple):
-    """A checkpoint's note with all lines, and what of them was demanded."""
+    """A checkpoint's note with all signature lines, and which of the required ones it has."""
 
     note: str
     found: Countersigned

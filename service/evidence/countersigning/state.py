@@ -1,4 +1,4 @@
-"""Whether others sign a ledger's checkpoints, for alarms: by whichever process they are asked."""
+"""Whether others sign a ledger's checkpoints, for alerts, whichever process asks them."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -18,9 +18,9 @@ Keys = frozenset[tuple[str, bytes]]
 
 
 class CountersigningState(NamedTuple):
-    """Since when checkpoints lack what others are to sign; None: none does, or nobody is asked.
+    """Since when checkpoints lack the signatures of others; None: none does, or none is requested.
 
-    `refusals` counts the witnesses that find the log inconsistent with what they signed.
+    `refusals` is the number of witnesses that find the log inconsistent with what they signed.
     """
 
     unwitnessed_since: datetime | None

@@ -1,4 +1,4 @@
-"""Having a ledger's newest checkpoint stamped with the time of somebody else (RFC 3161)."""
+"""Requesting a time stamp (RFC 3161) from another party on a ledger's newest checkpoint."""
 
 import time
 from collections.abc import Callable
@@ -24,7 +24,7 @@ log = structlog.get_logger()
 
 
 class TimeStamping:
-    """Asks one authority for the newest checkpoint of one ledger; several workers may."""
+    """Requests time stamps from one authority for one ledger; several workers may do so."""
 
     def __init__(
         self,

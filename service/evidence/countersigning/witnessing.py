@@ -1,4 +1,4 @@
-"""Submitting a ledger's newest checkpoint to a witness, behind signing, which waits for nobody."""
+"""Submitting a ledger's newest checkpoint to a witness, without making signing wait."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -36,10 +36,10 @@ log = structlog.get_logger()
 
 
 class Witnessing:
-    """Asks one witness, under all of its keys, for the newest checkpoint of one ledger.
+    """Asks one witness to sign one ledger's newest checkpoint, with all of the witness's keys.
 
-    Several workers may do so: a witness signs a checkpoint again that it has signed, and of each
-    key one line is kept.
+    Several workers may do so: a witness signs the same checkpoint again, and only one line of each
+    key is stored.
     """
 
     def __init__(

@@ -18,11 +18,11 @@ _SQL = queries("service.evidence.export")
 async def concerning(
     ledger: Ledger, entity_id: str, size: int, first: int = 1, *, search: bool = False
 ) -> list[int]:
-    """Return the positions from `first` up to `size`; there may be none.
+    """Return the positions of an entity's events from `first` up to `size`; there may be none.
 
-    The read model `activity` tells which events can be of the entity, as far as it has come, and
-    those are looked at; `search` looks at all events instead, in case it lost some. Raises Refusal
-    (`entity_not_found`).
+    The read model `activity` lists the events that may concern the entity, as far as it has come,
+    and only those are read. `search` reads all events instead, in case the read model lost some.
+    Raises Refusal (`entity_not_found`).
     """
     if not entity_id:
         raise Refusal("entity_not_found")

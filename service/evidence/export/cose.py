@@ -31,9 +31,9 @@ _UNREADABLE: Final = (
 def cose_receipt(key: NoteKey, checkpoint: Checkpoint, index: int, proof: Sequence[bytes]) -> bytes:
     """Return the receipt of a leaf whose proof leads to the checkpoint's root.
 
-    Its payload is that root, and detached: whoever checks it makes the root from leaf and proof.
-    The key is that of checkpoints, named by name and id; the issuer is the log, by its origin.
-    Raises ValueError for a public key.
+    Its payload is that root, and detached: a verifier computes the root from the leaf and the
+    proof. The key is that of checkpoints, identified by name and id; the issuer is the log,
+    identified by its origin. Raises ValueError for a public key.
     """
     protected = _protected(_key_id(key), checkpoint.origin)
     signature = key.signature(_signed(protected, checkpoint.root))
@@ -41,7 +41,7 @@ def cose_receipt(key: NoteKey, checkpoint: Checkpoint, index: int, proof: Sequen
 
 
 class CoseReceipt(NamedTuple):
-    """What a receipt has. The `size` is in no signature: `at`, the leaf's index, has to fit it."""
+    """A receipt's contents. No signature covers `size`; `at`, the leaf's index, must fit it."""
 
     protected: bytes
     size: int

@@ -42,8 +42,8 @@ def verify_export(
 ) -> Verdict:
     """Verify an export; `checkpoint` is an older one, or its note, that it has to continue.
 
-    Its checkpoint has to have what `demands` says that others have signed of it.
-    `advance` gets the number of bytes read. Raises OSError if the file cannot be read.
+    Its checkpoint has to have the signatures of others that `demands` requires. `advance` gets the
+    number of bytes read. Raises OSError if the file cannot be read.
     """
     events = _Events(_NOTHING, None)
     older = found = fault = None

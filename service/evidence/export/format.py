@@ -1,7 +1,7 @@
 """The lines of evidence files (docs/ledger-format.md), and how they are read.
 
-There is one spelling: a line that says the same in other bytes is refused, so that no two readers
-can take a file for different things.
+Each line has exactly one spelling. A line with the same meaning in other bytes is refused, so that
+no two readers can take a file for different things.
 """
 
 import base64
@@ -38,7 +38,7 @@ _encoder = msgspec.json.Encoder()
 
 
 class EvidenceFault(Exception):
-    """Something does not hold: `str()` says what, `position` where, if that is known."""
+    """A file is not valid evidence: `str()` says why, and `position` where, if that is known."""
 
     def __init__(self, position: int | None, fault: str) -> None:
         """Keep both."""
@@ -49,11 +49,11 @@ class EvidenceFault(Exception):
 class Line(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True
 ):
-    """Has one spelling: its members in their order, absent ones left out."""
+    """A line with exactly one spelling: its members in order, absent ones left out."""
 
 
 class EventLine(Line, frozen=True):
-    """An event as the log has it; `state` is its bytes as text, `proof` that of inclusion."""
+    """An event of the log; `state` is its bytes as text, `proof` its proof of inclusion."""
 
     position: Position
     append_id: Size
@@ -65,7 +65,7 @@ class EventLine(Line, frozen=True):
     proof: list[HashText] | None = None
 
     def record(self) -> bytes:
-        """Return the event's record, of which the leaf is the hash."""
+        """Return the event's record, whose hash is the leaf."""
         return leaf_record(
             self.position,
             self.append_id,
@@ -193,7 +193,7 @@ def _other_hash(position: int) -> EvidenceFault:
 
 
 def demanded(demands: Demands, note: str, size: int) -> Countersigned:
-    """Return what others have signed of a file's checkpoint; raises EvidenceFault if too little."""
+    """Return the required signatures of a file's checkpoint; raises EvidenceFault if too few."""
     try:
         return demands.met_by(note, size)
     except NoteInvalid as error:

@@ -1,4 +1,4 @@
-"""Events of which a file has some, each with the proof that it is in the log."""
+"""Files with some of the log's events, each with the proof that it is in the log."""
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.format import EventLine, EvidenceFault, to_hashes

@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class Proved(NamedTuple):
-    """What a receipt proves: these events of a claim are in the log that the checkpoint signs.
+    """The result of a receipt: these events of a claim are in the log that the checkpoint signs.
 
-    `events` has a mapping for each: position, version, topic, at, actor. `countersigned` is what
-    others have signed of the checkpoint, as far as it was demanded.
+    `events` has a mapping for each: position, version, topic, at, actor. `countersigned` has the
+    required signatures of others on the checkpoint.
     """
 
     claim_id: str
@@ -74,8 +74,9 @@ def check_receipt(
 ) -> Proved:
     """Return what a receipt proves; raises EvidenceFault, and OSError if it cannot be read.
 
-    `kept` is the note of a checkpoint that the reader has from elsewhere: that of the receipt. Its
-    checkpoint has to have what `demands` says that others have signed of it.
+    `kept` is the note of a checkpoint that the reader has from elsewhere; it has to be the
+    receipt's. The receipt's checkpoint has to have the signatures of others that `demands`
+    requires.
     """
     other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
     with path.open("rb") as file:

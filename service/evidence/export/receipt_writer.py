@@ -67,8 +67,8 @@ async def numbered_stream(ledger: Ledger, stream_id: UUID) -> list[Row]:
 async def make_receipt(ledger: Ledger, claim_id: str, rows: list[Row], signed: Signed) -> Receipt:
     """Return the receipt of a claim; `rows` are its stream, covered by the checkpoint.
 
-    Raises EvidenceFault if the log does not make the checkpoint's root, and for whatever else a
-    check of the receipt would refuse.
+    Raises EvidenceFault if the log does not make the checkpoint's root, or if a check of the
+    receipt would fail for any other reason.
     """
     lines = [event_line(row, row["position"]) for row in rows]
     with of_tree():

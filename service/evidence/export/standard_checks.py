@@ -1,4 +1,4 @@
-"""Checking a receipt's proofs in the formats of others, with the entry that each one is of."""
+"""Checking a receipt's proofs in standard formats, each with the entry that it proves."""
 
 import re
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ _INDEX: Final = re.compile(r"index (0|[1-9][0-9]{0,18})", re.ASCII)
 
 
 class ProvedEntry(NamedTuple):
-    """An event that a log has at a position, without its state; `note` is the checkpoint's.
+    """An event that is in the log at a position, without its state; `note` is the checkpoint's.
 
-    A COSE receipt has no note. What is signed there is the root, for an origin.
+    A COSE receipt has no note. It signs only the root, for an origin.
     """
 
     position: int

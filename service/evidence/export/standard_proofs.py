@@ -1,4 +1,4 @@
-"""A receipt's proofs in the formats of others: C2SP tlog-proof, and COSE receipts."""
+"""A receipt's proofs in standard formats: C2SP tlog-proof, and COSE receipts."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ TLOG_PROOF_BEGINS: Final = b"c2sp.org/tlog-proof@v1\n"
 
 
 class ProofFile(NamedTuple):
-    """What stands beside a receipt: `ending` follows its name and a dot."""
+    """A file beside a receipt: `ending` follows the receipt's name and a dot."""
 
     ending: str
     content: bytes
@@ -25,10 +25,10 @@ class ProofFile(NamedTuple):
 def proof_files(
     receipt: Receipt, checkpoint: Checkpoint, formats: Collection[str], key: NoteKey | None
 ) -> Iterator[ProofFile]:
-    """Yield, for each event of a receipt that was verified, its entry and its proofs.
+    """Yield, for each event of a verified receipt, its entry and its proofs.
 
-    `key` signs COSE receipts, and has to be there for these. The entry is what the leaf is the hash
-    of: others' programs take it with the proof.
+    `key` signs COSE receipts, and is required for these. The hash of the entry is the leaf; other
+    programs need the entry together with the proof.
     """
     for event in receipt.events:
         if not formats:

@@ -1,1 +1,1 @@
-"""Proofs in files of their own: a log continues another, a claim is absent, a history is in it."""
+"""Proofs as files: that a log continues another, that a claim is absent, that events are in it."""

@@ -1,4 +1,4 @@
-"""The proof that a claim did not exist at a checkpoint, by the neighbours of its place."""
+"""The proof that a claim did not exist at a checkpoint, by the streams around its place."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, NamedTuple
@@ -27,7 +27,7 @@ FORMAT: Final = "claim-ledger absence v1"
 
 
 class StreamLine(Line, frozen=True):
-    """A stream of the index: its id, where its first event is, and the proof that it is in it."""
+    """A stream of the index: its id, its first event's position, and the proof of inclusion."""
 
     stream: StreamText
     position: Position
@@ -35,7 +35,7 @@ class StreamLine(Line, frozen=True):
 
 
 class AbsenceProof(Line, frozen=True, kw_only=True):
-    """The whole file; `index` is how many streams of the index are before that of the claim."""
+    """The whole file; `index` is the number of streams in the index before that of the claim."""
 
     format: Literal["claim-ledger absence v1"]
     ledger: Annotated[str, msgspec.Meta(pattern=r"\A(live|test)\Z")]
@@ -51,7 +51,7 @@ class AbsenceProof(Line, frozen=True, kw_only=True):
 
 
 class Absent(NamedTuple):
-    """What is proved: no such claim was in the log that the checkpoint signs."""
+    """The result: the log that the checkpoint signs had no such claim."""
 
     proof: AbsenceProof
     stream: UUID

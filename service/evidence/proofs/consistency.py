@@ -1,4 +1,4 @@
-"""The proof that a log continues an older one: two checkpoints, and what lies between them."""
+"""The proof that a log continues an older one: two checkpoints, and the proof between them."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
@@ -44,7 +44,7 @@ class ConsistencyProof(Line, frozen=True, kw_only=True):
 
 
 class Continued(NamedTuple):
-    """What is proved: the log of `checkpoint` begins with all events of that of `older`."""
+    """The result: the log of `checkpoint` begins with all events of the log of `older`."""
 
     line: ConsistencyProof
     older: Checkpoint

@@ -1,4 +1,4 @@
-"""The index of streams, made again from a whole export by whoever has one."""
+"""The index of streams, recomputed from a whole export."""
 
 from hashlib import sha256
 from pathlib import Path

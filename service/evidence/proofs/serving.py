@@ -39,7 +39,7 @@ log = structlog.get_logger()
 
 
 class ConsistencyProofs:
-    """Proves to strangers that a ledger's published checkpoints are of one log."""
+    """Proves to anybody that a ledger's published checkpoints are of one log."""
 
     def __init__(
         self, checkpoints: Callable[[str], Checkpoints], charge: Callable[[str], None]

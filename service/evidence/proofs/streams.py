@@ -1,4 +1,4 @@
-"""The index of streams of a checkpoint, made of the events in bounded memory; published once."""
+"""The index of streams of a checkpoint, made from the events in bounded memory; published once."""
 
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -29,7 +29,7 @@ Advance = Callable[[int], object]
 
 
 class ClaimName(NamedTuple):
-    """What a claim's stream is derived from; `epoch` is its sandbox's, 0 in live mode."""
+    """The parts from which a claim's stream is derived; `epoch` is the sandbox's, 0 in `live`."""
 
     ledger: str
     epoch: int

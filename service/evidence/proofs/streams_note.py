@@ -1,7 +1,7 @@
-"""What is signed of the index of streams: for a checkpoint, all streams that had begun by then.
+"""The signed note of an index of streams: all streams that had begun by a checkpoint.
 
 The leaves are the streams' ids and the positions of their first events, sorted by id; the tree over
-them is that of RFC 6962. Two notes of one checkpoint that differ show that somebody lied.
+them is that of RFC 6962. Two different notes of one checkpoint show that one of them is false.
 """
 
 import base64

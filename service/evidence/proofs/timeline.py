@@ -24,7 +24,7 @@ FORMAT: Final = "claim-ledger history v1"
 
 
 class LedgerHistory(Line, frozen=True):
-    """The events of one ledger, and the checkpoint that they are proved by."""
+    """The events of one ledger, and the checkpoint that proves them."""
 
     ledger: LedgerName
     events: list[EventLine]
@@ -40,7 +40,7 @@ class HistoryProof(Line, frozen=True):
 
 
 class ProvedHistory(NamedTuple):
-    """What is proved: the events of each part are in the log that its checkpoint signs."""
+    """The result: the events of each part are in the log that its checkpoint signs."""
 
     line: HistoryProof
     parts: Sequence[tuple[Checkpoint, LedgerHistory]]

@@ -1,1 +1,1 @@
-"""Replaying the log as of any moment, and the history of a thing."""
+"""Replaying the log as of any moment, and the history of an object."""

@@ -1,7 +1,7 @@
-"""What an answer from the log rests on: the leaf of each event in it, and a signed checkpoint.
+"""What evidence an answer from the log has: each event's leaf, and a signed checkpoint.
 
-Whoever alters an event in place leaves its hash in the log as it was; whoever alters that, too,
-leaves a tree whose root nobody signed.
+If somebody alters an event in place, its hash in the log no longer matches. If they alter that
+hash, too, the tree has a root that nobody signed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,10 +30,10 @@ Leaves = Mapping[int, bytes | None]
 
 
 class Footing(NamedTuple):
-    """What an answer rests on.
+    """The evidence for an answer.
 
-    `checkpoint` covers the events that were used, but for `unsigned` of them, which came after it;
-    None where no checkpoint covers any, or no public key is known.
+    `checkpoint` covers the events that were used, except for `unsigned` of them, which came after
+    it. It is None if no checkpoint covers any of them, or if no public key is known.
     """
 
     checkpoint: Checkpoint | None
@@ -47,7 +47,7 @@ class Footing(NamedTuple):
 
 
 class BindingCheckpoints:
-    """A ledger's checkpoints that bind its log, by size; each is opened when it is wanted."""
+    """A ledger's checkpoints that bind its log, by size; each is opened when it is needed."""
 
     def __init__(self, connection: Connection, ledger: str, keys: Sequence[NoteKey]) -> None:
         """Read in the caller's transaction, which sees one snapshot."""
@@ -57,10 +57,10 @@ class BindingCheckpoints:
         self._places: list[tuple[int, str]] = []
 
     async def read(self) -> None:
-        """Find out which there are; without keys there are none.
+        """Find out which checkpoints there are; without keys there are none.
 
-        Raises LogFault for one that we signed and that is of no lineage of the log: whoever alters
-        the event that begins a lineage does not have an answer rest on nothing.
+        Raises LogFault for a checkpoint that we signed and that is of no lineage of the log:
+        altering the event that begins a lineage must not make its events look unsigned.
         """
         if not self._keys:
             return
@@ -130,7 +130,7 @@ def binds(lineages: Lineages, origin: str, size: int) -> bool:
 
 
 class Ascent:
-    """A tree that grows by a log's leaves up to a checkpoint, whose root it has to have there."""
+    """A tree that grows by a log's leaves up to a checkpoint, where it must have the root."""
 
     def __init__(self, goal: Checkpoint | None, tree: CompactRange) -> None:
         """Without a goal, nothing is compared."""
@@ -204,7 +204,7 @@ async def footing(ledger: Ledger, keys: Sequence[NoteKey], used: Leaves) -> Foot
 
 
 async def stream_footing(ledger: Ledger, keys: Sequence[NoteKey], stream: UUID) -> Footing:
-    """Return what the numbered events of a stream rest on; raises LogFault."""
+    """Return the evidence for the numbered events of a stream; raises LogFault."""
     rows = await ledger.database.background.fetch(_SQL.stream_leaves, stream)
     return await footing(ledger, keys, {row["position"]: leaf_of(*row) for row in rows})
 

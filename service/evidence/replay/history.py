@@ -23,9 +23,10 @@ NUMBERED: Final = 2**63 - 1
 
 
 class History(NamedTuple):
-    """The newest events, oldest first; `is_cut` where there are more.
+    """The newest events, oldest first; `is_cut` if there are more.
 
-    `looked_to`: by ledger, the position before which nothing was looked at, for there was too much.
+    `looked_to`: for each ledger, the position before which nothing was read, because it was too
+    much.
     """
 
     entries: Sequence[TimelineEntry]

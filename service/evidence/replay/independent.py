@@ -1,8 +1,8 @@
-"""A second opinion on the claim list, by software that is not ours (decision 26).
+"""A second opinion on the claim list, by independent software (decision 26).
 
-The log is read by the stock recorder of the `eventsourcing` library through the view
-`stored_events`, and folded here in plain Python: no reader, codec or projector of ours is involved.
-Only the upcasts of the catalogue are shared: they say what an older event means.
+The stock recorder of the `eventsourcing` library reads the log through the view `stored_events`,
+and plain Python folds it here: no reader, codec or projector of ours is involved. Only the upcasts
+of the catalogue are shared, which define what an older event means.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The log page by page, of which the next one is read while one is worked on."""
+"""The log page by page: the next page is read while one is processed."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -19,7 +19,7 @@ _SQL = queries("service.evidence.replay")
 class ReplayPage(NamedTuple):
     """The rows of the log after a position, up to `end`, in order: an event's columns, its hash.
 
-    The columns of an event that is gone are None.
+    If an event is missing, its columns are None.
     """
 
     rows: Sequence[Row]

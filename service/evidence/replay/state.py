@@ -1,8 +1,8 @@
 """The state of a ledger as of any position, from its numbered events alone.
 
 The projectors of the read models write into temporary tables of the same shape, in a transaction
-that is rolled back: no row of a read model is read or written. Positions decide what had happened;
-a time only chooses the position, that of the last event that says it happened by then.
+that is rolled back: no row of a read model is read or written. Positions decide what had happened.
+A time only chooses the position: that of the last event with a timestamp up to that time.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable, Sequence
@@ -73,8 +73,8 @@ class ErasedProjector(Projector):
 class Moment(NamedTuple):
     """Where a replay ends: a position (0: before the first event) and when its event happened.
 
-    `at` is None at position 0, and where that event is damaged: a replay that needs the event
-    raises. `size` counts the numbered events.
+    `at` is None at position 0, and if that event is damaged: a replay that needs the event raises.
+    `size` is the number of numbered events.
     """
 
     position: int
@@ -110,10 +110,11 @@ async def moment_of(
 
 
 async def _last_by(connection: Connection, schema: str, at: datetime, size: int) -> int:
-    """Return the last position whose event says it happened by then; 0 if there is none.
+    """Return the last position whose event has a time up to then; 0 if there is none.
 
-    PostgreSQL reads the states, and fails at a damaged one: then they are decoded here, and
-    LogFault is raised for one after all that happened by then. Nobody can tell when that did.
+    PostgreSQL reads the states, and fails at a damaged one. In that case they are decoded here, and
+    LogFault is raised for a damaged one after all events up to that time, because its time is
+    unknown.
     """
     try:
         async with transaction_on(connection):  # a savepoint, so that the rest can be read
@@ -134,7 +135,7 @@ async def _last_by(connection: Connection, schema: str, at: datetime, size: int)
 
 
 class ReplayedState:
-    """The outcome of a replay, readable while its transaction is open, and what it rests on."""
+    """The outcome of a replay, readable while its transaction is open, and the evidence for it."""
 
     def __init__(self, connection: Connection, footing: Footing, wanted: Wanted) -> None:
         """Made by `replayed`."""

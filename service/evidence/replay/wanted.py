@@ -1,4 +1,4 @@
-"""What a replay is asked to show, and which events can matter to that."""
+"""What a replay is asked to show, and which events can affect that."""
 
 from typing import Final, NamedTuple
 

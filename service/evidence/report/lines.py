@@ -1,8 +1,8 @@
-"""What a report is made of: an event a line, in the order of the log, read from the log itself.
+"""The lines of a report: one for each event, in the order of the log, read from the log itself.
 
-No read model is asked: a report is complete whatever became of those. A period begins after the
-last event that says it happened before it, and ends with the last one that says it happened by its
-end. So periods that follow each other leave nothing out and repeat nothing, whatever clocks said.
+No read model is used, so a report is complete whatever state those are in. A period begins after
+the last event with a time before it, and ends with the last event with a time before its end. So
+consecutive periods leave nothing out and repeat nothing, even if clocks were wrong.
 """
 
 import sys
@@ -47,7 +47,7 @@ class Period(NamedTuple):
 
 
 class LogPart(NamedTuple):
-    """The part of a ledger's log that a report is about: after a position, up to another."""
+    """The part of a ledger's log that a report covers: after a position, up to another."""
 
     ledger: str
     after: int
@@ -55,9 +55,9 @@ class LogPart(NamedTuple):
 
 
 class ReportLine(NamedTuple):
-    """An event. `at` is None, and `data` empty, where the stored event is damaged.
+    """An event. If the stored event is damaged, `at` is None and `data` is empty.
 
-    `actor_name` is None where the ledger of accounts has no name for the actor, or has it no more.
+    `actor_name` is None if the ledger of accounts has no name for the actor, or no longer has it.
     """
 
     ledger: str
@@ -80,7 +80,7 @@ async def part_of(ledger: Ledger, period: Period) -> LogPart:
 
 
 class ReportSubject(NamedTuple):
-    """Whom or what a report is about: the field of events that names it, and its id."""
+    """What a report is about: the field of events that names it, and its id."""
 
     field: str
     id: str
@@ -114,8 +114,9 @@ class ReportReader:
     async def lines(self, advance: Advance) -> AsyncIterator[ReportLine]:
         """Yield the lines; `advance` gets the number of positions passed.
 
-        At the end `note` is the checkpoint that all of them rest on. Raises LogFault where an event
-        is not what was hashed, or hashes are not what was signed: then none of it counts.
+        At the end, `note` is the checkpoint that covers all of them. Raises LogFault if an event is
+        not what was hashed, or hashes are not what was signed; the lines yielded so far are then
+        not valid.
         """
         _, after, last = self.part
         if after == last:

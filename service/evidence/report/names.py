@@ -18,7 +18,7 @@ _SQL = queries("service.evidence.report")
 
 
 class Names:
-    """Who an actor was: a partner by its name, a person by their address."""
+    """Names of actors: a partner's name, a person's address."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         """Take the names by id: of partners, keys, staff and people."""

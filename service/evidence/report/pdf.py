@@ -45,7 +45,7 @@ _HOW: Final = (
 
 
 class PdfWriter:
-    """Draws a page after the other; only the drawn pages are kept, compressed."""
+    """Draws one page after the other; only the drawn pages are kept, compressed."""
 
     def __init__(self, out: BinaryIO, cover: Cover) -> None:
         """Draw the heading."""

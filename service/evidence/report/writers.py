@@ -28,9 +28,9 @@ class Cover(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """What the lines of a ledger rest on: a part of its log, and a signed checkpoint of that.
+    """The evidence for the lines of a ledger: a part of its log, and a signed checkpoint of that.
 
-    `note` is None where the part has no events: then nothing rests on it.
+    `note` is None if the part has no events, and so needs no evidence.
     """
 
     part: LogPart
@@ -91,7 +91,7 @@ class NdjsonWriter:
 
 
 class CsvWriter:
-    """A table for a spreadsheet: nothing in it is a formula. Checkpoints have no place in it."""
+    """A table for a spreadsheet, without formulas. It does not contain the checkpoints."""
 
     def __init__(self, out: BinaryIO, _cover: Cover) -> None:
         """Write the names of the columns."""

@@ -1,4 +1,4 @@
-"""A tree's right edge as tiles: what is needed to make every later tile."""
+"""A tree's right edge as tiles: what is needed to make all later tiles."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The log's entries: the records of its events, which are what leaves are hashes of."""
+"""The log's entries: the records of its events, whose hashes are the leaves."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -19,7 +19,7 @@ _SQL = queries("service.evidence.tiles")
 
 
 class EntriesUnsound(Exception):
-    """The log's events are not those that were signed, or what was written of them is not theirs.
+    """The log's events are not those that were signed, or the written entries are not theirs.
 
     `str()` says which, for an operator.
     """

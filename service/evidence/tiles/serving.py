@@ -1,7 +1,7 @@
-"""The logs' tiles over HTTP, for everybody: static objects that caches may keep for good.
+"""The logs' tiles over HTTP, for everybody: static objects that caches may keep without limit.
 
-Each request reads one object of the place that the worker writes to. Whoever wants all of a large
-log is better served by that place itself (docs/ledger-format.md).
+Each request reads one object of the place that the worker writes to. To read all of a large log,
+clients use that place directly (docs/ledger-format.md).
 """
 
 import hashlib
@@ -47,7 +47,7 @@ log = structlog.get_logger()
 
 
 class LogTiles:
-    """Reads tiles for strangers: a few at once, and so many a minute for each network."""
+    """Reads tiles for anybody: a few at once, and a limited number a minute for each network."""
 
     def __init__(self, place: OpenArchive, names: Collection[str]) -> None:
         """`names` are those of the keys that sign, with which origins begin."""

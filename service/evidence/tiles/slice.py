@@ -1,4 +1,4 @@
-"""What a log's tiles gain from one checkpoint to a later one, made in memory and verified."""
+"""The tiles that a log gains between two checkpoints, made in memory and verified."""
 
 from collections.abc import AsyncIterable, Collection
 

@@ -1,8 +1,8 @@
-"""Writing a ledger's tiles behind its published checkpoints (decision 54).
+"""Writing a ledger's tiles after its checkpoints are published (decision 54).
 
-What is written follows from the log, and is verified before: it makes a signed root. The object
-`checkpoint` is replaced last, so it says how far everything is there, and a writer that was cut off
-continues from it. Nothing waits for this: neither signing nor publishing.
+The tiles follow from the log, and are verified before they are written: they make a signed root.
+The object `checkpoint` is replaced last, so it shows up to where everything is there, and an
+interrupted writer continues from it. Neither signing nor publishing waits for the tiles.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 
 class TilesState(NamedTuple):
-    """How many events the tiles have, None before any were written, and whether all holds."""
+    """The number of events in the tiles, None before any were written, and whether all is sound."""
 
     size: int | None
     unsound: bool

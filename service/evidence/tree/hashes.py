@@ -1,7 +1,7 @@
-"""Where the hashes of a tree are read: leaves in the log, nodes above them in `tree_nodes`.
+"""Where the hashes of a tree are stored: leaves in the log, nodes above them in `tree_nodes`.
 
-The nodes are derived, by the worker, and never trusted: whoever reads them compares what they lead
-to with a signed root.
+The worker derives the nodes, and no reader trusts them: each compares the root that they lead to
+with a signed one.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
@@ -26,7 +26,7 @@ class Fetch(Protocol):
 
 
 class Hashes(Protocol):
-    """Hashes of a log's tree, by tiles, joined; those that are missing are left out."""
+    """Hashes of a log's tree, by tiles, joined; missing ones are left out."""
 
     async def leaves(self, tiles: Sequence[int], size: int) -> Mapping[int, bytes]:
         """Return tiles of the first `size` leaves."""

@@ -1,4 +1,4 @@
-"""What keeps the nodes of a log's tree, behind its checkpoints, as a worker does."""
+"""Keeping the nodes of a log's tree up to date with its checkpoints, in the worker."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The nodes above the leaves: what is stored of them, and the rest, made of the leaves."""
+"""The nodes above the leaves: stored ones, and the rest, computed from the leaves."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -21,15 +21,15 @@ class TreeAltered(Exception):
 
 
 class NodesAltered(Exception):
-    """A stored node is not what the leaves make, or the leaves are not what was signed."""
+    """A stored node does not follow from the leaves, or the leaves are not what was signed."""
 
 
 class NodesBehind(Exception):
-    """More nodes would have to be made of the leaves than the caller allows."""
+    """More nodes would have to be computed from the leaves than the caller allows."""
 
 
 class Nodes:
-    """The nodes of every level above the leaves of a tree. Read what is stored, make the rest."""
+    """The nodes of every level above the leaves of a tree. Reads stored ones, computes the rest."""
 
     def __init__(self, hashes: Hashes, size: int, made_max: int | None = None) -> None:
         """`size` counts the leaves. `made_max`: of so many tiles of leaves nodes are made here."""
@@ -41,7 +41,7 @@ class Nodes:
         self._made: dict[int, bytearray] = {}
 
     async def open(self, stored: Mapping[int, int]) -> None:
-        """Make what is not `stored`, of which there are so many of each level.
+        """Compute the nodes that are not `stored`, which gives the number of stored ones by level.
 
         Raises TreeAltered for a gap in the log, NodesAltered for one among the stored nodes, and
         NodesBehind.

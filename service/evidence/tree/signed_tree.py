@@ -1,7 +1,7 @@
 """Proofs of a log under a signed root, from the tiles that they need.
 
-Every tile is compared with the level above it, and the topmost ones with the root: nothing that is
-read is trusted. Where a stored node is not the log's, all of them are made anew, of the leaves.
+Nothing that is read is trusted: every tile is compared with the level above it, and the topmost
+ones with the root. If a stored node is wrong, all nodes are recomputed from the leaves.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -25,10 +25,10 @@ class SignedTree:
     """The tree of a log's first `size` events, whose root was signed."""
 
     def __init__(self, hashes: Hashes, size: int, root: bytes, made_max: int | None = None) -> None:
-        """`root` is trusted: somebody has verified its signature, or signs it.
+        """`root` is trusted: the caller has verified its signature, or signs it.
 
-        `made_max` bounds of how many tiles of leaves nodes are made, which reads them all: beyond
-        it, every method raises NodesBehind.
+        `made_max` limits the number of tiles of leaves from which nodes are computed, which
+        requires reading all of these leaves. Beyond it, every method raises NodesBehind.
         """
         self.size = size
         self._hashes = hashes
@@ -46,8 +46,8 @@ class SignedTree:
     async def inclusion_proofs(self, positions: Sequence[int]) -> list[list[bytes]]:
         """Return the proof of each position, from 1 on; raises TreeAltered.
 
-        Neighbours cost little together. A proof is of the leaf that the log has there: whoever has
-        the event compares it.
+        Proofs of neighbouring positions share most of their cost. A proof is of the leaf that the
+        log has there: the caller compares it with the event.
         """
         return await self._authentic(lambda: self._proofs(positions))
 

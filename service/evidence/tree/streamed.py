@@ -1,4 +1,4 @@
-"""A tree whose leaves stream by: it keeps its nodes, and the tiles that are wanted."""
+"""A tree over a stream of leaves: it keeps its nodes, and the tiles that are wanted."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from service.ledger.merkle import EMPTY_ROOT, HASH_BYTES, CompactRange, split_ha
 
 
 class StreamedTree:
-    """Grows by joined leaf hashes; keeps an eighth of a byte of each, and what is wanted."""
+    """Grows by joined leaf hashes; keeps an eighth of a byte of each, and the wanted tiles."""
 
     def __init__(self) -> None:
         """Begin without leaves."""

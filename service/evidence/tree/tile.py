@@ -1,6 +1,6 @@
-"""A tile: up to 256 neighbouring hashes of one level (C2SP tlog-tiles), and what follows from them.
+"""A tile: up to 256 neighbouring hashes of one level (C2SP tlog-tiles), and the hashes above it.
 
-Level 0 has the hashes of leaves; a hash of level 1 is that of 256 leaves, of level 2 of 65,536.
+Level 0 has the hashes of leaves; a hash of level 1 covers 256 leaves, one of level 2 65,536.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ class Tile:
         return self._rows[height][number]
 
     def path(self, number: int) -> list[bytes]:
-        """Return what leads from one of a full tile's hashes to its root."""
+        """Return the hashes that lead from one of a full tile's hashes to its root."""
         return [self._rows[height][(number >> height) ^ 1] for height in range(HEIGHT)]
 
 

@@ -1,9 +1,9 @@
-"""Checking who the events of a log are said to be of: each key and person existed and could act.
+"""Checking the actors of a log's events: each key and person existed and could act.
 
-Whoever can forge a whole event can name anybody as its actor, or somebody whose access has ended.
-An event is judged by its own time, but not by one that is behind the events before it: the middle
-one of their times counts then, so that nobody gains by dating an event back, and one clock that was
-wrong disturbs nothing.
+Whoever can forge a whole event can name anybody as its actor, even somebody whose access has ended.
+An event is judged by its own time, unless that is before the times of the events before it. In that
+case, the median of their times counts. So nobody gains by backdating an event, and one wrong clock
+has no effect.
 """
 
 from collections import deque
@@ -76,7 +76,7 @@ class Begun(Protocol):
 
 
 class Actors:
-    """Takes the sound rows of a log in their order; memory is bounded by the actors there are."""
+    """Takes the sound rows of a log in order; its memory grows only with the number of actors."""
 
     def __init__(self, ledger: str, known: KnownActors, streams: Begun) -> None:
         """`streams` are those that the log has begun so far."""

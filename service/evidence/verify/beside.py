@@ -1,4 +1,4 @@
-"""What stands beside a log and is part of no hash: the dates of checkpoints."""
+"""What is stored beside a log and covered by no hash: the dates of checkpoints."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -17,8 +17,8 @@ _SQL = queries("service.evidence.verify")
 async def misdated(database: Database, now: datetime) -> str | None:
     """Return what is wrong with the dates of stored checkpoints, if anything is.
 
-    No signature covers them: a clock was wrong, or somebody has changed them. A date that fits
-    between the others can be either.
+    No signature covers the dates. A wrong one means that a clock was wrong, or that somebody
+    changed it. A date that fits between the others may still be wrong.
     """
     limit = now + CLOCKS_DIFFER_MAX
     async with database.background.transaction(SECONDS_MAX) as connection:

@@ -1,9 +1,9 @@
-"""Confirming that a log holds: its parts are checked at once, by this process and some others.
+"""Confirming that a log holds: this process and some others check its parts at the same time.
 
-It says that all holds, or nothing: then the walk reads the log from the start, and finds what is
-wrong, and where. Beyond what each part checks by itself, the parts are joined: the tree over all of
-them is compared with every checkpoint, streams go on from one part to a later one, and no event is
-bound by a key that an earlier part retired.
+The result is either that everything holds, or nothing: then the walk reads the log from the start,
+and finds what is wrong, and where. After each part is checked by itself, the parts are joined. The
+tree over all of them is compared with every checkpoint, streams have to continue from one part to a
+later one, and no event may have a MAC of a key that an earlier part retired.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Advance = Callable[[int], object]
 
 
 class Judges(NamedTuple):
-    """What the rows of a ledger are judged by."""
+    """What the rows of a ledger are checked against."""
 
     schema: str
     keys: EventKeys | None
@@ -43,7 +43,7 @@ class Judges(NamedTuple):
 class Reading(NamedTuple):
     """Where other processes read: a database whose sessions share snapshots, and their limits.
 
-    In seconds: what all may take, and a statement.
+    The limits are in seconds: for everything, and for a statement.
     """
 
     spares: Spares
@@ -64,9 +64,9 @@ async def confirmed(
 ) -> bool:
     """Return whether the log holds, in the caller's snapshot; `walk` has its tree then.
 
-    Without `reading` this process reads all `parts` alone. What `walk` and `advance` were told is
-    of no use where this returns False. `tell` is told whether the ids that numbered events have
-    drawn are kept from others, which no event depends on, unless nobody has looked.
+    Without `reading`, this process reads all `parts` alone. If this returns False, ignore what
+    `walk` and `advance` have received. `tell` receives whether the ids that numbered events have
+    drawn are kept from others, which no event depends on, unless nobody has checked that.
     """
     sizes = [one.size for one in walk.expected]
     if any(one.root is None for one in walk.expected) or walk.compare() is not None:
@@ -178,7 +178,7 @@ async def _place(connection: Connection, schema: str, reading: Reading) -> PartP
 
 
 class _Joined:
-    """The tree over the parts, which come in side by side, compared where the walk wants it."""
+    """The tree over the parts, which arrive concurrently, compared at the sizes the walk wants."""
 
     def __init__(self, walk: Walk, count: int, advance: Advance) -> None:
         self._walk = walk

@@ -1,7 +1,7 @@
 """What protects a log inside its database: triggers, and functions that make hashes and events.
 
-None of it is trusted when a log is verified. But whoever removes it is about to change the log, or
-has, so that it is compared with what the migrations have made.
+The verification of a log trusts none of these. But whoever removes one is about to change the log,
+or has changed it, so they are compared with what the migrations created.
 """
 
 import re

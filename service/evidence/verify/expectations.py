@@ -1,4 +1,4 @@
-"""What a log is compared with: checkpoints in its database, published ones, a given one."""
+"""What a log is compared with: stored checkpoints, published ones, and a given one."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -19,7 +19,7 @@ _AT_ONCE: Final = 16
 
 
 class ReadNote(NamedTuple):
-    """A published note: the origin and size in its name, and its text; None: it is not text."""
+    """A published note: the origin and size in its name, and its text; None if it is not text."""
 
     origin: str
     size: int
@@ -39,11 +39,11 @@ async def _nothing(_name: str) -> bytes | None:
 class Evidence:
     """Keys to check signatures with, and what is known from outside the database.
 
-    `published` are of one ledger, by size; None where nothing is ever published. `given` is a
+    `published` are of one ledger, by size; None if nothing is ever published. `given` is a
     checkpoint that was opened already. `read` fetches an object of the archive: the raw 32-byte
     hashes that were published with a checkpoint, or a note that was not there before. `has_leaves`:
-    it has every object that there is. `streams` has origin and size of each published index of
-    streams. One checkpoint has to have what is demanded of others.
+    it has every existing object. `streams` has origin and size of each published index of streams.
+    At least one checkpoint must have the required signatures of others.
     """
 
     keys: Sequence[NoteKey]
@@ -64,7 +64,8 @@ async def published_evidence(
 ) -> Evidence:
     """Fetch what was published of a ledger; raises ArchiveUnavailable.
 
-    Call it before the snapshot of the database is taken: what is published is committed before.
+    Call it before the snapshot of the database is taken: checkpoints are committed before they are
+    published, so the snapshot then has all published ones.
     """
     if archive is None:
         return Evidence(keys, given=given, demands=demands)
@@ -90,9 +91,9 @@ async def published_evidence(
 
 
 class Expected(NamedTuple):
-    """What is expected of a log where it has `size` events: that root, or else a known fault.
+    """What is expected of a log when it has `size` events: that root, or else a known fault.
 
-    `tree` is the compact range that the database keeps beside a checkpoint, if it does.
+    `tree` is the compact range that the database stores beside a checkpoint, if it does.
     """
 
     size: int
@@ -180,7 +181,7 @@ class Expectations:
         return self._binding(what, given)
 
     def _binding(self, what: str, checkpoint: Checkpoint) -> Iterable[Expected]:
-        """Return what a sound checkpoint demands of the log."""
+        """Return what a sound checkpoint requires of the log."""
         origin, size, root = checkpoint
         reach = self._lineages.reach(origin)
         if reach is None:

@@ -1,4 +1,4 @@
-"""The nodes that are kept of a log's tree: each is made of those below it, the lowest of leaves."""
+"""The stored nodes of a log's tree: each follows from those below it, the lowest from leaves."""
 
 from collections.abc import Sequence
 from typing import Final

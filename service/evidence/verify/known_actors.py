@@ -1,7 +1,7 @@
-"""Who could act, and when: keys, members and staff by the events of the ledger of accounts.
+"""Who could act, and when: keys, members and staff, from the events of the ledger of accounts.
 
-Times are compared as text, as events have them (UTC, from the year down), within SLACK: a command
-was admitted a moment before its event, perhaps by another machine's clock.
+Times are compared as text, in the form that events have (UTC, from the year down), with a tolerance
+of SLACK: a command was admitted a moment before its event, perhaps by another machine's clock.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _SQL = queries("service.evidence.verify")
 
 
 class Span(NamedTuple):
-    """From when until when somebody could act, SLACK included; `ended_at` is the end itself."""
+    """The time within which somebody could act, including SLACK; `ended_at` is the end itself."""
 
     since: str
     until: str = NEVER
@@ -65,10 +65,10 @@ class _Fact(msgspec.Struct):
 
 @dataclass(slots=True)
 class KnownActors:
-    """Every key, member and member of staff there ever was: about 400 bytes each.
+    """All keys, members and members of staff that ever existed: about 400 bytes each.
 
-    `members` are by person; `unnamed` are those whose event does not say which person it is, as
-    events of earlier releases do not: it is encrypted there.
+    `members` are by person. `unnamed` are those whose event does not name the person: in events of
+    earlier releases, it is encrypted.
     """
 
     keys: dict[str, KnownKey] = field(default_factory=dict[str, KnownKey])
@@ -79,7 +79,7 @@ class KnownActors:
     _person_of: dict[str, str] = field(default_factory=dict[str, str])
 
     def take(self, topic: str, state: bytes) -> None:
-        """Take the next event of the ledger of accounts; one that is damaged says nothing."""
+        """Take the next event of the ledger of accounts; a damaged one is ignored."""
         try:
             fact = _decoder.decode(state)
             at, data = _moved(fact.meta.at), fact.data
@@ -129,9 +129,9 @@ TOPICS: Final = (
 
 
 async def known_actors(accounts: Database, deadline_seconds: float) -> KnownActors:
-    """Read who could act; call it after the snapshot that is compared with them was taken.
+    """Read who could act; call it after the snapshot to compare with was taken.
 
-    Then nobody is missing who acts there. Raises LedgerUnavailable.
+    Everybody who acts in the snapshot is then known. Raises LedgerUnavailable.
     """
     known = KnownActors()
     async with (

@@ -1,14 +1,15 @@
 """Verifying a ledger from its tables; nothing that the database says about itself is trusted.
 
-The rows are read in their order: once, by several processes a part each, which only tell whether
-all of it holds (confirm.py); and again, one by one, where it may not. Each one's hash is recomputed
-from its columns, the tree grows over the hashes, and its root is compared at the size of every
-checkpoint. All checkpoints are compared with one sequence of leaves, so those that hold are
-consistent: there is no proof to check.
+The rows are read in order. First, several processes read a part each, and only find out whether
+everything holds (confirm.py). If that may not be so, the rows are read again, one by one. Each
+row's hash is recomputed from its columns, the tree grows over the hashes, and its root is compared
+at the size of every checkpoint. All checkpoints are compared with one sequence of leaves, so those
+that hold are consistent with each other, without any proof.
 
-Whoever rewrites events together with all hashes and the stored checkpoints is still detected by the
-first published checkpoint that covers the change; the verdict says how many were consulted. What is
-not signed yet can be rewritten unnoticed: hence checkpoints are frequent.
+If somebody rewrites events together with all hashes and the stored checkpoints, the first published
+checkpoint that covers the change still detects it; the verdict has the number of published ones
+that were compared. What is not signed yet can be rewritten undetected, which is why checkpoints are
+frequent.
 """
 
 from collections.abc import Awaitable, Callable
@@ -90,9 +91,9 @@ async def verify_ledger(
 async def _around(
     connection: Connection, database: Database, evidence: Evidence, *, ids_are_kept: bool
 ) -> Fault | None:
-    """Return the first fault around a log that holds: what is published, and what protects it.
+    """Return the first fault around a log that holds: in what is published, or what protects it.
 
-    `ids_are_kept`: of the numbered events, nobody needs to look again.
+    `ids_are_kept`: the public ids of numbered events have been checked already.
     """
     schema = database.schema
     lineages = await lineages_of(connection, schema, evidence.keys)

@@ -1,8 +1,8 @@
-"""Checking a part of a log fast: it says that all holds, or nothing.
+"""Checking a part of a log fast: either everything in it holds, or nothing is known.
 
-The walk (service/evidence/verify/walk.py) finds what is wrong, and where. This checks the same of
-each row, in one tight loop over a binary COPY; what takes the rows of other parts to judge is left
-to whoever joins the parts (service/evidence/verify/confirm.py).
+The walk (service/evidence/verify/walk.py) finds what is wrong, and where. This makes the same
+checks of each row, in one tight loop over a binary COPY. Checks that need the rows of other parts
+are left to the process that joins the parts (service/evidence/verify/confirm.py).
 """
 
 import gc
@@ -46,7 +46,7 @@ Send = Callable[["Passed | Segments"], object]
 
 
 class Passed(NamedTuple):
-    """So many more rows held; `subtrees` cover the leaves up to `size` since the last ones sent."""
+    """This many more rows hold; `subtrees` cover the leaves up to `size` since the last message."""
 
     rows: int
     size: int
@@ -56,8 +56,8 @@ class Passed(NamedTuple):
 class Task(NamedTuple):
     """The part of a log after a position up to `end`; None: up to the log's end.
 
-    `cuts` are the sizes in it at which the tree is wanted. Without `keys` and `actors`, nobody
-    knows who wrote the events, and who could act.
+    `cuts` are the sizes within it at which the tree is wanted. Without `keys`, who wrote the events
+    is not checked; without `actors`, who could act is not.
     """
 
     schema: str
@@ -69,12 +69,12 @@ class Task(NamedTuple):
 
 
 class PartOutcome(NamedTuple):
-    """What the parts before it have to agree with, where all rows of a part hold by themselves.
+    """What the other parts have to agree with, if all rows of a part hold by themselves.
 
-    `lowest_key` is the oldest event key that a MAC before the first boundary is of, and
-    `oldest_key` the one that the last boundary names, or UNBOUND. `acted` are streams of entities
-    that have to have begun before a turn of this part's segments. `ids_are_kept`: all that its
-    events have drawn.
+    `lowest_key` is the oldest event key of a MAC before the first boundary. `oldest_key` is the one
+    that the last boundary names, or UNBOUND. `acted` are streams of entities that have to have
+    begun before a turn of this part's segments. `ids_are_kept`: all public ids that its events have
+    drawn are kept.
     """
 
     size: int
@@ -85,7 +85,7 @@ class PartOutcome(NamedTuple):
 
 
 class PartCheck:
-    """The rows of a part so far, and afterwards what is asked of them."""
+    """The rows of a part so far, and afterwards its outcome."""
 
     def __init__(self, task: Task, send: Send) -> None:
         """`send` gets what passed, for the tree and the progress, and the streams."""

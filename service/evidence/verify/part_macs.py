@@ -1,4 +1,4 @@
-"""Checking the MACs of a part's rows, where the keys that count before it are not known."""
+"""Checking the MACs of a part's rows, without knowing which keys were valid before the part."""
 
 from collections.abc import Callable
 from hashlib import sha256
@@ -18,7 +18,7 @@ class Odd(Exception):
 
 
 class PartMacs:
-    """Checks the rows' MACs; which keys count since before the part is not known here."""
+    """Checks the rows' MACs, without knowing which keys were valid before the part."""
 
     def __init__(self, ledger: str, keys: EventKeys | None) -> None:
         self.lowest = NO_KEY
@@ -31,9 +31,9 @@ class PartMacs:
 
     @property
     def usual(self) -> tuple[bytes, Callable[[bytes], bytes]]:
-        """The key's id that the last event's MAC begins with, and what makes the rest of it.
+        """The key id of the last event's MAC, and the function that makes the rest of such a MAC.
 
-        Another event under it is ours if its MAC is that, unless it is a boundary: it need not be
+        Another event with a MAC that this makes is ours, unless it is a boundary, and need not be
         given to `check`.
         """
         return self._usual

@@ -1,4 +1,4 @@
-"""Checking a part of a log in a process of its own, on the snapshot that another one exported."""
+"""Checking a part of a log in a separate process, on a snapshot that another process exported."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,9 +20,10 @@ _SQL = queries("service.evidence.verify")
 
 
 class PartPlace(NamedTuple):
-    """Where a part is read: a database, and the snapshot of it; what it may take, in seconds.
+    """Where a part is read: a database and a snapshot of it, with time limits in seconds.
 
-    `server` is what tells the server apart that has the snapshot: a pooler may lead to another.
+    `server` identifies the server that has the snapshot, because a pooler may connect to another
+    one.
     """
 
     url: str
@@ -60,7 +61,7 @@ def _work(pipe: Pipe, asked: tuple[PartPlace, Task]) -> None:
 
 
 async def server_of(connection: Connection, schema: str) -> str:
-    """Return what tells this server's run apart from any other's."""
+    """Return an identifier of this run of the server."""
     return str(await connection.fetchval(_SQL.server.on(schema)))
 
 

@@ -1,7 +1,8 @@
-"""Who could act, read on as the ledger of accounts grows, for passes that go on all the time.
+"""Who could act, updated as the ledger of accounts grows, for the background verification.
 
-Whoever asks holds a connection for background work meanwhile. A second one would be waited for by
-those who hold them all; so this reads by those of requests, whose holders wait for nobody.
+The caller holds a connection for background work meanwhile. It must not wait for a second one,
+whose holders may be waiting, too. So this reads by the connections of requests, whose holders wait
+for no other connection.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ _SQL = queries("service.evidence.verify")
 
 
 class People:
-    """Keeps who could act while a pass goes on: about 400 bytes for each key and person."""
+    """Keeps who could act during a pass: about 400 bytes for each key and person."""
 
     def __init__(self, accounts: Database) -> None:
         """Begin without anybody."""
@@ -33,9 +34,9 @@ class People:
             self._position, self.known = 0, KnownActors()
 
     async def catch_up(self, seconds: float) -> bool:
-        """Read on; return whether all that is committed now was read within so many seconds.
+        """Read new events; return whether all that is committed by now was read within `seconds`.
 
-        Events that wait for their number are taken each time: what they say of somebody comes
+        Events that wait for their number are read each time: what they say about somebody comes
         after what the log says. Raises LedgerUnavailable.
         """
         ends_at = time.monotonic() + seconds

@@ -1,7 +1,7 @@
 """Finding the exact event that was changed when every hash in the database was recomputed.
 
-Each published checkpoint comes with the hashes of the leaves since the one before it. They are
-trusted if they lead from the tree that holds to the root that was signed.
+Each published checkpoint has the hashes of the leaves since the one before it. They are trusted if
+they lead from a verified tree to the root that was signed.
 """
 
 from service.archive.port import ArchiveUnavailable

@@ -1,7 +1,7 @@
-"""The ids that partners see: each that an event has drawn is kept from others.
+"""Public ids, which partners see: each one that an event has drawn is kept from others.
 
-Whoever reads a log in parts looks up what their events have drawn, and tells whether all are kept.
-Where one may not be, one statement over all events finds the first that is not.
+A process that reads a part of the log looks up the ids that its events have drawn, and reports
+whether all are kept. If one may not be, one statement over all events finds the first that is not.
 """
 
 from typing import Final
@@ -28,9 +28,9 @@ _SQL = queries("service.evidence.verify")
 
 
 async def are_kept(connection: Connection, schema: str, ids: bytes) -> bool:
-    """Return whether each id is kept, of which each has a quotation mark behind it.
+    """Return whether all of these ids are kept; each is followed by a quotation mark.
 
-    False, too, for one that no service has drawn.
+    Also return False if one of them cannot have been drawn by the service.
     """
     if not ids:
         return True
@@ -44,10 +44,10 @@ async def are_kept(connection: Connection, schema: str, ids: bytes) -> bool:
 async def public_ids_fault(
     connection: Connection, schema: str, *, waiting_alone: bool
 ) -> Fault | None:
-    """Return the first id of an event that is missing where ids are kept unique.
+    """Return the first id of an event that is missing from the table that keeps ids unique.
 
-    Only of those events that wait for their number where `waiting_alone`. An id that no event has
-    is left: it can only be refused to somebody else, who draws another.
+    With `waiting_alone`, only events that wait for their number are checked. A kept id that no
+    event has is ignored: its only effect is that another draw of it is refused.
     """
     await connection.fetchrow(_SQL.read_whole.on(schema))
     asked = ([*BEGINS], [*BEGINS.values()], ID_BYTES_MAX, waiting_alone)

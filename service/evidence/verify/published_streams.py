@@ -1,4 +1,4 @@
-"""The indexes of streams that were published with checkpoints: those of the log's own events."""
+"""The published indexes of streams, compared with the log's own events."""
 
 from collections.abc import Sequence
 from contextlib import suppress

@@ -25,7 +25,7 @@ _ROWS_MAX: Final = 500
 class LogRow(NamedTuple):
     """A row of the log beside its event, as the database returns it: any of it may be forged.
 
-    `event` is the event's own append_id, None where there is no event.
+    `event` is the event's own append_id, None if there is no event.
     """
 
     position: int
@@ -44,7 +44,7 @@ class LogRow(NamedTuple):
         return None if record is None else leaf_hash(record)
 
     def record(self) -> bytes | None:
-        """Return what the leaf is the hash of; None if it cannot be made of the columns."""
+        """Return the record whose hash is the leaf; None if the columns cannot make one."""
         try:
             return leaf_record(*self[:2], *self[4:-1])
         except (TypeError, ValueError, AttributeError):  # no text, no bytes: a column was replaced
@@ -75,7 +75,7 @@ def _pages(sizes: Iterable[int]) -> Iterator[int]:
 
 
 class Macs:
-    """What the rows' MACs are checked by. Those before the first event that says so need none."""
+    """What the rows' MACs are checked with. Rows before the first boundary need none."""
 
     def __init__(self, ledger: str, keys: EventKeys) -> None:
         """`keys` are the ledger's."""

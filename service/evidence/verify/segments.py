@@ -1,9 +1,9 @@
 """The streams of a log that several parts have read: what each part saw of one, and its whole.
 
-A part keeps the last events of so many streams, and puts them away where they are more: as
-segments, a stream's first event and its last one between two such moments. The segments of all
-parts are joined by streams at the end, a few of those at a time. So memory has a bound, however
-long the log is.
+A part keeps the last events of a limited number of streams. If there are more, it sends them away
+as segments: a stream's first event and its last one since the previous time. At the end, the
+segments of all parts are joined by stream, a few at a time. So memory is bounded, however long the
+log is.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -28,7 +28,7 @@ _FIRST_BYTES: Final = range(256)
 
 
 class Segments(NamedTuple):
-    """Segments of streams whose ids begin with a byte; `turn` counts how often some were sent."""
+    """Segments of streams whose ids begin with a byte; `turn` counts the times they were sent."""
 
     turn: int
     first_byte: int
@@ -46,8 +46,8 @@ class Whole(NamedTuple):
 class PartStreams:
     """The streams of a part, by their ids.
 
-    `last` has the last event of each one, version and append_id in one number: a pair would take
-    twice the memory. `continued` has the first one where a stream did not begin here.
+    `last` has each stream's last event, version and append_id in one number: a pair would need
+    twice the memory. `continued` has the first event of streams that did not begin here.
     """
 
     def __init__(self, send: Callable[[Segments], object]) -> None:
@@ -66,7 +66,7 @@ class PartStreams:
         return True
 
     def put_away(self) -> None:
-        """Send all streams away, and begin anew."""
+        """Send all streams away, and begin again."""
         by_byte: list[list[bytes]] = [[] for _ in _FIRST_BYTES]
         continued = self.continued
         for stream, last in self.last.items():
@@ -84,8 +84,8 @@ class PartStreams:
 class JoinedStreams:
     """The segments of all parts.
 
-    Where there is no place for them on disk, nothing is known of any stream: the log is then walked
-    through, which takes none.
+    If there is no space for them on disk, nothing is known about any stream: the log is then read
+    by the walk, which needs no disk space.
     """
 
     def __init__(self, parts: int) -> None:

@@ -1,4 +1,4 @@
-"""What a slice of a pass looks at beside the rows' hashes: actors, and kept nodes of the tree."""
+"""What a slice checks beside the rows' hashes: actors, and stored nodes of the tree."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -33,7 +33,7 @@ log = structlog.get_logger()
 
 
 class Beside:
-    """Takes the rows of a slice that hold, and notes what it finds of them."""
+    """Takes the rows of a slice that hold, and records what it finds."""
 
     def __init__(
         self,

@@ -1,10 +1,10 @@
-"""Verifying a whole log again and again, a slice at a time, beside what the worker does.
+"""Background verification: verifying a whole log again and again, a slice at a time.
 
-`audit verify` reads a log in one go, with more that it compares. This is what notices by itself,
-within a day, that an event was altered: each leaf is made again from its columns, each MAC checked,
-each event has to follow the one before it in its stream, and the tree has to have the root of every
-checkpoint on its way. A finding stays until a whole pass found nothing, and nothing is signed
-meanwhile (service/evidence/checkpoints). What is found beside the hashes stays as long, and stops
+`audit verify` reads a log at once, and compares more. This detects within a day, without anybody's
+action, that an event was altered. Each leaf is recomputed from its columns, each MAC is checked,
+each event has to follow the one before it in its stream, and the tree must have the root of every
+checkpoint that it passes. A finding stays until a whole pass has found nothing, and nothing is
+signed meanwhile (service/evidence/checkpoints). Findings beside the hashes stay as long, and stop
 nothing (slice_beside.py).
 """
 
@@ -139,7 +139,7 @@ class Slices:
 
 
 class _Judge(NamedTuple):
-    """What rows and checkpoints are judged by."""
+    """What rows and checkpoints are checked against."""
 
     binding: Binding
     keys: Sequence[NoteKey]
@@ -181,7 +181,7 @@ class _Altered(Exception):
 
 
 class _Slice:
-    """Reads on from a position for SLICE_SECONDS."""
+    """Reads from a position on, for SLICE_SECONDS."""
 
     def __init__(
         self, transaction: Transaction, judge: _Judge, beside: Beside, position: int

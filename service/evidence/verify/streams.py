@@ -16,7 +16,8 @@ _BYTES: Final = 16
 class Streams:
     """The streams that have begun, and the last event of each.
 
-    Those met last are in memory, the others on disk: in a database that ends with this process.
+    Recently used ones are in memory, the others on disk, in a database that is gone when this
+    process ends.
     """
 
     def __init__(self, in_memory_max: int = IN_MEMORY_MAX) -> None:
@@ -81,10 +82,10 @@ class Streams:
 
 
 def _database() -> sqlite3.Connection:
-    """Make a database that is open and has no name any more.
+    """Make a database that is open and no longer has a name.
 
-    Not one of SQLite's own temporary ones: where the disk is full, those fail in such a way that
-    what they hold cannot be read any more either. It keeps its journal open, as it is locked.
+    It is not one of SQLite's own temporary databases: if the disk becomes full, those fail in such
+    a way that their contents cannot be read any more. It keeps its journal open, as it is locked.
     """
     with TemporaryDirectory() as directory:
         disk = sqlite3.connect(Path(directory) / "streams")

@@ -1,4 +1,4 @@
-"""The walk through a log's rows, past every checkpoint that it has to agree with."""
+"""The walk through a log's rows, comparing with every checkpoint on the way."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,7 +17,7 @@ class Held(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A fault. `is_range`: its position is only the first of those where it can lie."""
+    """A fault. `is_range`: the position is only the first one at which the fault can be."""
 
     fault: Fault
     is_range: bool = False
@@ -29,7 +29,7 @@ class Walk:
     def __init__(self, expected: Sequence[Expected], macs: Macs | None = None) -> None:
         """Begin with an empty log; `expected` is what it is compared with, by size.
 
-        `actors` None: nobody knows who could act; `macs` None: nor who wrote it.
+        Without `actors`, who could act is not checked; without `macs`, who wrote the events is not.
         """
         self.rows = Rows(macs)
         self.actors: Actors | None = None
@@ -40,7 +40,7 @@ class Walk:
         self._ahead = list(reversed(expected))
 
     def close(self) -> None:
-        """Forget the streams, of which some may be on disk."""
+        """Forget the streams, some of which may be on disk."""
         self.rows.streams.close()
 
     def take(self, rows: Iterable[LogRow]) -> Found | None:
@@ -58,7 +58,7 @@ class Walk:
         return None
 
     def end(self) -> Found | None:
-        """Return the fault of what was expected beyond the end of the log, if any."""
+        """Return the fault if something was expected beyond the end of the log."""
         size = self.rows.size
         for expected in reversed(self._ahead):
             if expected.root is not None:

@@ -1,4 +1,4 @@
-"""Whether a log that holds is one of which others have signed what is demanded."""
+"""Whether a log that holds has the required signatures of others."""
 
 import msgspec
 
