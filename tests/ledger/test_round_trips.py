@@ -11,7 +11,7 @@ import pytest
 from tests.database_proxy import proxied
 from tests.world import settings_for, world_on
 
-AUTHENTICATE = "-- projections.partners authenticate\n"
+AUTHENTICATE = "-- projections.partners last_events\n"
 CONTEXT = "-- service.claims context\n"
 WRITE = "-- service.ledger write\n"
 PAGE = "-- projections.claim_list page\n"

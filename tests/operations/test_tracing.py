@@ -118,7 +118,7 @@ async def test_a_claim_and_what_follows_from_it(database_url, tmp_path, collecto
             assert commit.end_time_unix_nano <= root.end_time_unix_nano
             assert attributes(commit)["db.namespace"] == "live"
             assert attributes(root)["http.response.status_code"] == 201
-            read = by_name["projections.partners authenticate"]
+            read = by_name["projections.partners last_events"]
             assert read.parent_span_id == by_name["authenticate"].span_id
         worker = traces_for(settings, "worker")
         assert worker is not None
