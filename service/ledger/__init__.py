@@ -1,1 +1,1 @@
-"""The event ledger: sealed events, appended idempotently, numbered after they commit."""
+"""The event ledger: encrypted events, appended idempotently, numbered after they commit."""

@@ -1,8 +1,8 @@
 """Concurrent commands of one process share a statement (decision 6).
 
-Each command stays all or nothing, decides for itself and has an outcome of its own; only the round
-trips and the commit are shared. Batches are bounded in bytes and in expected time, and large
-commands go beside the small ones, so that a small one never waits for more than one large batch.
+Each command remains all or nothing, decides for itself and has its own outcome. Only the round
+trips and the commit are shared. Batches are bounded in bytes and in expected time. Large commands
+have separate batches, so a small command never waits for more than one large batch.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ DEADLINE_SHARE: Final = 0.5
 
 
 class Keyed(Protocol):
-    """A command that names the stream it decides on; no stream is in two batches at once."""
+    """A command that names the stream it decides on; a stream is in at most one batch at a time."""
 
     @property
     def key(self) -> Hashable:
@@ -53,7 +53,7 @@ AppendConflict has a command decided again, StreamLocked tried again. A batch th
 
 @dataclass(slots=True)
 class Entry(Generic[CommandT, OutcomeT]):
-    """A command that waits for its outcome; `alone`: its batch failed as a whole."""
+    """A command that waits for its outcome; `alone`: its batch failed, so it runs alone."""
 
     command: CommandT
     future: asyncio.Future[OutcomeT]
@@ -65,10 +65,10 @@ class Entry(Generic[CommandT, OutcomeT]):
 
 @dataclass(slots=True)
 class BatchLimit:
-    """How much a batch may weigh, by how recent ones fared.
+    """How much a batch may weigh, given how long recent ones took.
 
-    It is halved by one that missed its deadline. And their seconds are taken for a line over their
-    weight, by least squares, from which the seconds of the next one are expected.
+    A batch that misses its deadline halves the limit. The expected seconds of the next batch come
+    from a line that is fitted to the seconds of recent batches over their weight, by least squares.
     """
 
     seconds_max: float
@@ -109,7 +109,7 @@ class BatchLimit:
 class Batcher(Generic[CommandT, OutcomeT]):
     """Collects commands while earlier batches are under way.
 
-    An idle batcher runs a command at once, so batching costs no latency where there is no load.
+    An idle batcher runs a command at once, so batching adds no latency without load.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class Batcher(Generic[CommandT, OutcomeT]):
         return []
 
     def _take_from(self, lane: deque[Entry[CommandT, OutcomeT]]) -> list[Entry[CommandT, OutcomeT]]:
-        """Take what may go together; a second command of one stream waits for a later batch."""
+        """Take commands that can share a batch; a second one of a stream waits for the next."""
         taken: list[Entry[CommandT, OutcomeT]] = []
         later: list[Entry[CommandT, OutcomeT]] = []
         keys: set[Hashable] = set()

@@ -1,4 +1,4 @@
-"""Since when a ledger's events have to have a MAC, and what counts as ours (decision 45)."""
+"""From when on a ledger's events need a MAC, and which events count as ours (decision 45)."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeVar
@@ -20,9 +20,9 @@ class UnboundEvent(LedgerUnavailable):
 
 
 class Boundary(NamedTuple):
-    """The event after which every other has a MAC, by this key or a later one.
+    """The event after which every other one needs a MAC, of this key or a later one.
 
-    Position and append_id 0: since the start.
+    Position and append_id 0: from the beginning of the log.
     """
 
     position: int
@@ -39,10 +39,10 @@ def boundary_stream(ledger: str) -> UUID:
 
 
 def boundaries_of(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence[Boundary]:
-    """Return since when events are bound, and by which keys, given the numbered ones that say so.
+    """Return from when on events are bound, and by which keys, from the numbered `EventsBound`.
 
-    The key that made such an event's MAC is the one that it names: nobody can retire a key by an
-    event of a key of before. Empty where no event need have a MAC.
+    Such an event names the key of its own MAC, so nobody can retire a key with an event of an
+    earlier key. Empty if no event needs a MAC.
     """
     stream, found = boundary_stream(ledger), [SINCE_START] if keys.since_start else []
     for position, append_id, version, topic, state, mac in rows:
@@ -53,7 +53,7 @@ def boundaries_of(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence
 
 
 class Binding(NamedTuple):
-    """What a ledger's events are told by: the keys, and since when they need which MACs, if any."""
+    """How to recognise a ledger's own events: the keys, and from when on which MACs are needed."""
 
     ledger: str
     keys: EventKeys

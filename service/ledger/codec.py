@@ -26,7 +26,7 @@ from service.ledger.events import Catalogue, Event, Meta, Unreadable, upcast
 class Sealed(msgspec.Struct, frozen=True):
     """The personal fields, encrypted under the data key that `key` names.
 
-    `version` says how; a box that names none is the first.
+    `version` is the method of encryption; a box without one has version 1.
     """
 
     key: UUID
@@ -174,7 +174,7 @@ def stored_form(state: bytes, *, with_sealed: bool = True) -> State:
 
 
 class _Present(Protocol):
-    """A stored event of one topic, with its data, which are of the present version."""
+    """A stored event of one topic, whose data have the present version."""
 
     class_version: int
     meta: Meta

@@ -1,7 +1,7 @@
-"""A connection that outlives its caller's patience, and how it is made.
+"""A connection whose statements outlive their caller, and how it is made.
 
-A statement that its caller has given up goes on in PostgreSQL. The connection waits for its end,
-and keeps its place in its pool until then: so a process never has more backends than places.
+A statement whose caller has given up continues in PostgreSQL. The connection waits for its end, and
+keeps its place in its pool until then, so a process never has more backends than places.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ FIXED_OID_END: Final = 10_000
 
 
 class Looked(NamedTuple):
-    """The statement that looked types up, of which the driver reads the name."""
+    """The statement that looks types up; the driver reads its name."""
 
     name: str
 
@@ -62,7 +62,7 @@ class ReachableConnection(asyncpg.Connection):
 
 
 class LedgerConnection(ReachableConnection):
-    """The driver's connection: statements whose caller has gone go on, and types are known."""
+    """The driver's connection: statements whose caller has gone continue, and types are known."""
 
     _answered: "asyncio.Future[None] | None" = None
 
@@ -87,9 +87,9 @@ class LedgerConnection(ReachableConnection):
         typeoids: Iterable[int],
         timeout: float | None,  # noqa: ASYNC109 - the driver passes it
     ) -> tuple[Any, Any]:
-        """Return what PostgreSQL tells of its own types, asking once in this process.
+        """Return PostgreSQL's descriptions of its types, asking once in this process.
 
-        The driver's own method asks in each connection, of each new set of types: ten milliseconds
+        The driver's own method asks in each connection, for each new set of types: ten milliseconds
         of the server's, and three round trips.
         """
         asked = frozenset(typeoids)
@@ -129,7 +129,7 @@ class LedgerConnection(ReachableConnection):
         return self.is_closed() or (is_answered and not is_in_transaction)
 
     async def settle(self) -> None:
-        """Wait until the server has answered what was under way; roll back what it was part of."""
+        """Wait until the server has responded to the current statement; roll back."""
         if self._answered is not None:
             await asyncio.shield(self._answered)
         self._top_xact = None
@@ -142,7 +142,7 @@ Accept = Callable[[LedgerConnection], Awaitable[None]]
 
 
 class Drain:
-    """Connections whose caller has gone, and whose server has not answered yet."""
+    """Connections whose caller has gone, and whose server has not responded yet."""
 
     def __init__(self, is_at_work: Callable[[int], Awaitable[bool]]) -> None:
         """`is_at_work` asks PostgreSQL whether it has a backend of a process id."""
@@ -166,7 +166,7 @@ class Drain:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Wait for nobody any more."""
+        """Stop waiting for connections."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -179,10 +179,10 @@ class Drain:
         *,
         reuse: bool,
     ) -> None:
-        """Keep the connection's place until the server has done with it.
+        """Keep the connection's place until the server has finished with it.
 
-        It is closed where it cannot be used again, or where the server says nothing to others
-        either, or knows nothing of it: such a place would be lost for ever.
+        It is closed if it cannot be used again, or if the server does not respond to others either,
+        or does not know it: the place would otherwise be lost for ever.
         """
         try:
             while not await _settled(connection):
@@ -213,10 +213,10 @@ async def _settled(connection: LedgerConnection) -> bool:
 
 
 class Connector:
-    """Makes a pool's connections; an attempt that its caller gave up is the next caller's.
+    """Makes a pool's connections; the next caller takes over an attempt that its caller gave up.
 
-    A slow server then gets no new attempt for each that it has not answered yet, and no attempt
-    is begun anew for ever.
+    So a slow server does not get a new attempt while it has not responded to another one, and
+    attempts are not restarted for ever.
     """
 
     def __init__(self, accept: Accept) -> None:

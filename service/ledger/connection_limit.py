@@ -1,7 +1,7 @@
-"""Whether PostgreSQL keeps places for operators, however many processes the service has.
+"""Whether PostgreSQL has connections left for operators, however many processes the service has.
 
-The connection limit of a login bounds all of its processes together, also those that were killed
-and whose backends still wait for a replica.
+The connection limit of a login bounds all of its processes together, including those that were
+killed and whose backends still wait for a replica.
 """
 
 from collections import Counter

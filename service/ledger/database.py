@@ -1,7 +1,7 @@
-"""The adapter to PostgreSQL: three pools per ledger; the driver's errors end here.
+"""The adapter to PostgreSQL: three pools for each ledger; the driver's errors end here.
 
-Reads, writes and background work have connections of their own, so that a commit which waits for a
-replica keeps no read waiting, and a mail server that hangs keeps no request waiting.
+Reads, writes and background work have separate connections. So a commit that waits for a replica
+delays no read, and a mail server that hangs delays no request.
 """
 
 import asyncio
@@ -57,11 +57,11 @@ class LedgerError(Exception):
 
 
 class LedgerUnavailable(LedgerError):
-    """PostgreSQL is away, too slow or shutting down. Whether a write took effect is unknown."""
+    """PostgreSQL is down, too slow or shutting down. Whether a write took effect is unknown."""
 
 
 class WrongLogin(LedgerUnavailable):
-    """A login may do more than its ledger's work takes: it is refused. `str()` is a line."""
+    """A login has more rights than its ledger's work needs, and is refused. `str()` is one line."""
 
 
 class AlreadyExists(LedgerError):
@@ -197,11 +197,11 @@ _READ_WRITE: Final = "target_session_attrs=read-write"
 
 
 class Database:
-    """One schema, reached through pools of its own under its own login (decision 5).
+    """One schema, reached through its own pools under its own login (decision 5).
 
     `reads` look things up, each statement by itself, and cannot write. `writes` run the
-    transactions of commands. `background` is for what no request waits for: sequencer, followers,
-    mail, checkpoints, the team's long commands.
+    transactions of commands. `background` is for work that no request waits for: sequencer,
+    followers, mail, checkpoints, the team's long commands.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Dates of PostgreSQL, which has more of them than Python: before Christ, after 9999, infinity.
+"""Dates of PostgreSQL that Python does not have: before Christ, after 9999, infinity.
 
-The service writes none of those; whoever alters a row can. Such a row is read all the same, with
-the first or the last date instead: one that cannot be read would keep others from being read.
+The service writes none of these, but whoever alters a row can. Such a row is read with the first or
+the last date instead, because an unreadable row would keep others from being read.
 """
 
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Decoding stored events, with the keys of those whose personal fields are wanted."""
+"""Decoding stored events, with the data keys of those whose personal fields are needed."""
 
 from collections.abc import Awaitable, Callable, Container, Iterable, Sequence
 from typing import NamedTuple
@@ -15,9 +15,9 @@ reaches them is its last. PostgreSQL knows the size of a state without reading i
 
 
 class StoredEvent(NamedTuple):
-    """An event as it is stored, not decoded yet. `position` is 0 where it is not known.
+    """An event as it is stored, not decoded yet. `position` is 0 if it is not known.
 
-    `mac` is read where what follows from the event is more than a row that can be made again.
+    `mac` is read if the event causes more than a row that can be made again.
     """
 
     position: int
@@ -59,9 +59,9 @@ async def decode(
     personal: bool | Container[str],
     unread: list[Unread] | None,
 ) -> list[Recorded]:
-    """Decode rows; `personal` is whether boxes are opened, or the topics whose boxes are.
+    """Decode rows; `personal`: whether boxes are opened, or the topics whose boxes are opened.
 
-    What cannot be read is added to `unread` if that is given, instead of being raised.
+    Events that cannot be read are added to `unread` if that is given, instead of being raised.
 
     Raises Unreadable, with the event's place, KeyUnknown if a key does not unwrap, and
     DecryptionFailed if it does not open the box.

@@ -1,8 +1,8 @@
-"""Personal data under a key per subject, wrapped by a ring of master keys (decision 8).
+"""Personal data under a key for each subject, wrapped by a ring of master keys (decision 8).
 
-AES-256-GCM with a random 96-bit nonce, kept before the ciphertext (NIST SP 800-38D). A subject's
-key encrypts nothing itself: from it a key is derived for each use (HKDF, RFC 5869; it is random, so
-that expanding it is enough). What was made before, in version 1, used the subject's key for both.
+AES-256-GCM with a random 96-bit nonce, stored before the ciphertext (NIST SP 800-38D). A subject's
+key encrypts nothing itself: for each use, a key is derived from it (HKDF, RFC 5869; the subject's
+key is random, so the expand step is enough). Version 1 used the subject's key itself for both uses.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ class KeyUnknown(Exception):
 
 
 class DecryptionFailed(KeyUnknown):
-    """The key is there and does not open the box: another key, an altered box, another place."""
+    """The key exists and does not open the box: another key, an altered box, another place."""
 
 
 class BoundColumns(Protocol):
@@ -59,9 +59,9 @@ def decrypt(key: bytes, box: bytes, bound_to: bytes) -> bytes:
 
 
 def bound_row(table: str, row: BoundColumns, columns: Sequence[str]) -> bytes:
-    """Return what the box in a row is bound to: its table, and the values of these columns.
+    """Return the data that a row's box is bound to: its table, and the values of these columns.
 
-    So the row is worth nothing once one of them was altered, or its box copied to another row.
+    So the box does not open if one of them was altered, or if it was copied to another row.
     """
     return msgspec.json.encode([table, *((name, row[name]) for name in columns)])
 
@@ -69,7 +69,7 @@ def bound_row(table: str, row: BoundColumns, columns: Sequence[str]) -> bytes:
 class DataKey:
     """The key of one subject: a person, or the defendant's side of a claim.
 
-    Its keys for each use are derived when they are needed first.
+    The keys for each use are derived when they are first needed.
     """
 
     def __init__(self, key_id: UUID, key: bytes, wrapped: bytes, master_key_id: str) -> None:

@@ -1,7 +1,8 @@
 """What binds an event to the service that wrote it: a MAC (decision 45).
 
-It covers what the writer knows of the leaf's record: stream, version, topic and state, and by its
-key the ledger. PostgreSQL's `event_digest` makes the same digest, where the rows are.
+The MAC covers those parts of the leaf's record that the writer knows: stream, version, topic and
+state. Its key is that of one ledger. PostgreSQL's `event_digest` computes the same digest, in the
+database.
 """
 
 import hmac
@@ -49,9 +50,10 @@ class EventKeys(NamedTuple):
         return key is not None and hmac.compare_digest(keyed_hash(key)(digest), mac[1:])
 
     def is_ours(self, digest: bytes, mac: bytes | None, *, oldest: int) -> bool:
-        """Return whether an event counts.
+        """Return whether this service wrote an event.
 
-        `oldest` is the first key that has not been retired; 0: it need not have a MAC.
+        `oldest` is the first key that has not been retired. If it is 0, the event need not have a
+        MAC.
         """
         if mac is None:
             return oldest == UNBOUND
@@ -63,9 +65,9 @@ class EventKeys(NamedTuple):
 
 @lru_cache(maxsize=64)
 def keyed_hash(key: bytes) -> Callable[[bytes], bytes]:
-    """Return what makes HMAC-SHA-256 (RFC 2104) under a key.
+    """Return a function that computes HMAC-SHA-256 (RFC 2104) under a key.
 
-    The key's part of it is hashed once, which leaves a third of what a MAC of a digest costs.
+    The key's part is hashed once, which leaves a third of the cost of a MAC of a digest.
     """
     keyed = HMAC(key, SHA256()).copy
 
@@ -78,7 +80,7 @@ def keyed_hash(key: bytes) -> Callable[[bytes], bytes]:
 
 
 def event_digest(stream: UUID, version: int, topic: str, state: bytes) -> bytes:
-    """Return what the MAC is of; `event_digest` of the ledger's schema makes the same."""
+    """Return the digest that the MAC covers, as `event_digest` of the ledger's schema does."""
     of_writer = f"{stream!s}\n{version}\n{topic}\n{sha256(state).hexdigest()}\n"
     return sha256(MAC_OF + of_writer.encode()).digest()
 

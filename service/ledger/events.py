@@ -1,4 +1,4 @@
-"""What an event is: a fact, who caused it and why, and where the log keeps it."""
+"""What an event is: a fact, who caused it and why, and its place in the log."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

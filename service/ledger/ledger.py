@@ -55,10 +55,10 @@ _SQL = queries("service.ledger")
 
 
 class StreamPart(NamedTuple):
-    """Which events of streams are read where reading all of them would have no bound.
+    """Which events of streams are read, if reading all of them would be unbounded.
 
-    Events of more than `bytes_max` bytes are left out. `versions_max` are looked at in each stream;
-    `events_max` are read of all.
+    Events of more than `bytes_max` bytes are left out. At most `versions_max` are considered in
+    each stream, and at most `events_max` are read in total.
     """
 
     topics: Sequence[type[Event]]
@@ -118,9 +118,9 @@ class Ledger:
         return await self.event_keys(anew=True) is not known
 
     async def binding(self) -> Binding:
-        """Return what events are told by: from memory, once the newest key alone binds later ones.
+        """Return how to recognise events: from memory, once only the newest key binds later ones.
 
-        Until then the log is asked now and then whether that is so.
+        Until then, the log is read from time to time to find out whether that is so.
         """
         now = asyncio.get_running_loop().time()
         keys, known = await self.event_keys(), self._binding
@@ -174,10 +174,10 @@ class Ledger:
             return await Transaction(self, connection, binding).read_part(streams, part)
 
     async def write(self, proposals: Sequence[Proposal]) -> list[Outcome]:
-        """Write what commands decided in one round trip; return what became of each.
+        """Write what commands decided in one round trip; return the outcome of each.
 
         Each is all or nothing, and none waits for a lock. Raises AppendConflict or PublicIdTaken,
-        with nothing written, where another command came between; LedgerUnavailable as above.
+        with nothing written, if another command came in between; LedgerUnavailable as above.
         """
         batch = WriteBatch(self.drafts, self.projectors, await self.event_keys())
         for proposal in proposals:
@@ -398,10 +398,10 @@ def locked_seconds(tries: int) -> float:
 
 @contextmanager
 def _conflicts() -> Generator[None]:
-    """Raise what a unique constraint refused as the conflict that it is.
+    """Convert the violation of a unique constraint to the conflict that it means.
 
-    A migration that came between is one, too: nothing was written, and the next attempt prepares
-    its statements anew.
+    A migration that came in between is a conflict, too: nothing was written, and the next attempt
+    prepares its statements again.
     """
     try:
         yield

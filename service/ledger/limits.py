@@ -1,7 +1,7 @@
-"""How long work with PostgreSQL may take, and what the server is told of it.
+"""How long work with PostgreSQL may take, and which limits the server enforces.
 
-A deadline of ours alone would leave the server at work for a caller that has gone. So each session
-has limits of its own, which end a wait for a lock first and then the statement.
+With only a deadline of ours, the server would continue to work for a caller that has gone. So each
+session has its own limits, which end a wait for a lock first and then the statement.
 """
 
 from typing import Final, NamedTuple, Self
@@ -21,9 +21,9 @@ IDLE_SECONDS: Final = 10.0
 
 
 class Limits(NamedTuple):
-    """What a pool's work may take, in seconds: the caller's deadline, a lock, a statement.
+    """Time limits of a pool's work, in seconds: the caller's deadline, a lock, a statement.
 
-    A caller whose statement began at once hears of its end before its own deadline.
+    If a caller's statement began at once, it ends before the caller's own deadline.
     """
 
     deadline: float

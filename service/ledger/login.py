@@ -1,4 +1,4 @@
-"""Whether a ledger's login can be worked with, before a process begins to."""
+"""Whether a ledger's login may be used, checked before a process begins to work."""
 
 import ssl
 
@@ -27,7 +27,7 @@ async def login_fault(database: Database) -> str | None:
 
 
 def _lasting(cause: BaseException | None) -> str | None:
-    """Return what is wrong where waiting for PostgreSQL is of no use."""
+    """Return a problem with the login that waiting for PostgreSQL does not solve."""
     match cause:
         # Not what a pooler says, with the same code, while its own server is away.
         case asyncpg.ProtocolViolationError() if "startup parameter" in str(cause):

@@ -1,8 +1,8 @@
 """The Merkle tree of RFC 6962 (section 2.1) over the log: heads, growth and proofs.
 
-A leaf is the hash of a record of every column of an event, `leaf_record` (docs/ledger-format.md).
-Sizes count leaves, and an index is a position less one. A proof is a list of 32-byte hashes, from
-the leaf towards the root, as RFC 9162 (sections 2.1.3 and 2.1.4) has it.
+A leaf is the hash of a record with every column of an event, `leaf_record` (docs/ledger-format.md).
+Sizes are numbers of leaves, and an index is a position minus one. A proof is a list of 32-byte
+hashes, from the leaf towards the root, as in RFC 9162 (sections 2.1.3 and 2.1.4).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,7 +83,7 @@ def split_hashes(joined: bytes) -> list[bytes]:
 
 
 class CompactRange:
-    """A tree's right edge, which only grows: a hash for each complete subtree, largest first."""
+    """The right edge of a growing tree: a hash for each complete subtree, largest first."""
 
     def __init__(self, size: int = 0, hashes: Sequence[bytes] = ()) -> None:
         """Start at `size` leaves, with a hash for each bit set in `size`; raises ValueError."""
@@ -140,7 +140,7 @@ class CompactRange:
 
 
 class Subtrees:
-    """The complete subtrees that cover leaves from any place of a tree on, from left to right."""
+    """The complete subtrees that cover leaves from any place in a tree on, from left to right."""
 
     def __init__(self, start: int) -> None:
         """Begin after `start` leaves."""

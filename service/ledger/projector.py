@@ -1,4 +1,4 @@
-"""What a projector is, and the writes by which it describes rows without knowing how they are made.
+"""Projectors, and the writes by which they describe rows without knowing how they are made.
 
 In the transaction of an append, and when following the log, a run of writes is one set-based
 statement. A rebuild loads inserts by COPY instead.

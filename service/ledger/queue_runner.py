@@ -1,8 +1,8 @@
-"""Working off a queue of things to do outside the database: at least once, and each by itself.
+"""Processing a queue of effects outside the database: each at least once, and by itself.
 
-Attempts are counted before anything is done, with a lease after which those of a process that was
-cut off are due again. What fails is tried again with growing waits, and is set aside after the last
-attempt, as events are parked.
+An attempt is counted before it is made, with a lease after which it is due again if its process was
+interrupted. Failed attempts are repeated with growing waits, and set aside after the last one, as
+events are parked.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ CUT_OFF: Final = "cut off at each attempt"
 
 
 class Hopeless(Exception):
-    """No retry can help; `str()` is the fault under which a thing is set aside."""
+    """No retry can help; `str()` is the fault under which the entry is set aside."""
 
 
 class NotBefore(Exception):
-    """A retry is of use after `seconds` at the earliest."""
+    """A retry can succeed after `seconds` at the earliest."""
 
     def __init__(self, fault: str, seconds: float) -> None:
         super().__init__(fault)
@@ -31,7 +31,7 @@ class NotBefore(Exception):
 
 
 class Queued(Protocol):
-    """A thing to do."""
+    """An entry of a queue."""
 
     @property
     def attempts(self) -> int:
@@ -43,7 +43,7 @@ T = TypeVar("T", bound=Queued)
 
 
 class Work(Protocol[T]):
-    """A queue, and what is done with what is in it."""
+    """A queue, and how its entries are processed."""
 
     @property
     def seconds_max(self) -> float:
@@ -81,9 +81,9 @@ class Work(Protocol[T]):
 
 
 class _Outcome(NamedTuple, Generic[T]):
-    """What became of an attempt. `fault` is None for a success, `is_final` if no retry can help.
+    """The outcome of an attempt. `fault` is None for a success, `is_final` if no retry can help.
 
-    A retry waits for `seconds_min`, at least.
+    A retry waits for at least `seconds_min`.
     """
 
     item: T

@@ -1,4 +1,4 @@
-"""Reading all events of some topics, where no read model is to decide which there are."""
+"""Reading all events of some topics from the log, if no read model may decide which there are."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Final

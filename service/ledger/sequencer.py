@@ -1,10 +1,10 @@
 """Numbering events after they have committed (decision 2).
 
-Positions have no gap, and a reader that remembers the last position never misses an event: they go
-only to committed rows, by one holder of a row lock. Within a stream, version n+1 draws its
-append_id after n has committed, so the order within streams holds. As it numbers events it extends
-the Merkle tree over them (decision 21). What this service did not write gets no number: it is set
-aside, and the log goes on (decision 45).
+Positions have no gaps, and a reader that remembers the last position never misses an event: only
+committed rows get positions, by one holder of a row lock. Within a stream, version n+1 draws its
+append_id after n has committed, so the order within streams holds. While the sequencer numbers
+events, it extends the Merkle tree over them (decision 21). An event that this service did not write
+gets no number: it is set aside, and the log continues (decision 45).
 """
 
 import asyncio
@@ -46,9 +46,9 @@ log = structlog.get_logger()
 
 
 class _NotOurs(Exception):
-    """What was queued has no event, one of others, or one that does not continue its stream.
+    """A queued event does not exist, was not written by us, or does not continue its stream.
 
-    `keys` are those by which that was found.
+    `keys` are those that were used to find that out.
     """
 
     def __init__(self, append_ids: Sequence[int], keys: EventKeys) -> None:
@@ -62,11 +62,11 @@ class _InLog(Exception):
 
 
 class SequencingTimeout(LedgerUnavailable):
-    """Events wait for their numbers longer than a caller can: nothing is wrong with the log."""
+    """Events wait for their numbers longer than a caller can. Nothing is wrong with the log."""
 
 
 class HeadAltered(Exception):
-    """The head of a log is not that of its events, so that nothing can be numbered."""
+    """The head of a log does not match its events, so nothing can be numbered."""
 
 
 class Lag(NamedTuple):
@@ -237,10 +237,10 @@ class Sequencer:
 def _check(keys: EventKeys, rows: Sequence[Row], oldest: int) -> None:
     """Raise _NotOurs unless this service wrote these events, and none is missing before them.
 
-    Those without a MAC are taken for its own up to the one that says that later ones have one, and
-    those of a key up to the one that retires it: `oldest` is the first key that none did so far. A
-    genuine one that was set aside, and comes back without the one before it, would leave a gap in
-    its stream for good.
+    Events without a MAC count as ours up to the first `EventsBound`, and those of a key up to the
+    event that retires it: `oldest` is the first key that has not been retired so far. A genuine
+    event that was set aside, and comes back without the one before it, would leave a permanent gap
+    in its stream.
     """
     others: list[int] = []
     for append_id, leaf_hash, is_boundary, digest, mac, is_next in rows:

@@ -1,6 +1,6 @@
-"""The service's own secrets, wrapped by the master keys, kept in the ledger of accounts.
+"""The service's own secrets, wrapped by the master keys, stored in the ledger of accounts.
 
-One ring of master keys roots them all, so a new installation needs no other secret.
+One ring of master keys protects them all, so a new installation needs no other secret.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class EventKeyRefused(Exception):
 
 
 class EventRoots(NamedTuple):
-    """The keys from which those of the ledgers' events follow, by their ids."""
+    """The keys from which the ledgers' event keys are derived, by their ids."""
 
     keys: Mapping[int, bytes]
     since_start: bool
@@ -74,10 +74,11 @@ class Secrets(NamedTuple):
         return self._lookup("email", email.casefold())
 
     def lookup_recipient(self, email: str) -> str:
-        """Return the keyed hash of the mailbox that an address leads to, by which mail is counted.
+        """Return the keyed hash of an address's mailbox, by which mails to it are counted.
 
-        Case and what follows a plus sign are left out: `who+1@` and `who@` are one mailbox. So are
-        dots: where they tell two mailboxes apart, the two share a count, which harms neither.
+        Case and what follows a plus sign are left out: `who+1@` and `who@` are one mailbox. Dots
+        are left out, too: where they distinguish two mailboxes, the two share a count, which harms
+        neither.
         """
         local_part, _, domain = email.casefold().rpartition("@")
         mailbox = (local_part.partition("+")[0] or local_part).replace(".", "")
@@ -86,7 +87,7 @@ class Secrets(NamedTuple):
     def lookup_company_number(self, number: str | None) -> str | None:
         """Return the keyed hash by which a company number is found, without spaces and case.
 
-        None for none, and for one of nothing but spaces: those are nobody's number.
+        None if there is no number, or only spaces.
         """
         folded = "".join((number or "").split()).casefold()
         return self._lookup("company-number", folded) if folded else None
@@ -115,13 +116,13 @@ def token_hash(token: str) -> bytes:
 
 
 class GetSecrets(Protocol):
-    """Returns the secrets; `anew`: with the event keys as they are now, or raises LedgerError."""
+    """Returns the secrets; with `anew`, with the present event keys, or raises LedgerError."""
 
     async def __call__(self, *, anew: bool = False) -> Secrets: ...  # noqa: D102 - said above
 
 
 class ServiceKeyStore:
-    """Draws the secrets at an installation's first use, and reads them afterwards."""
+    """Draws the secrets when an installation first uses them, and reads them afterwards."""
 
     def __init__(self, accounts: Database, master_keys: MasterKeys) -> None:
         """`accounts` is the database of the ledger of accounts."""
@@ -135,11 +136,11 @@ class ServiceKeyStore:
     async def get(self, *, anew: bool = False) -> Secrets:
         """Return the secrets: from memory after the first time, unless `anew`.
 
-        All who ask meanwhile share one attempt, so its one deadline is everybody's; who comes after
-        it failed begins another. A caller that is cancelled leaves it to the others. Event keys
-        that came since are read beside what goes on: only who was idle for long waits for them.
-        Raises KeyUnknown if the ring lacks the master key that wrapped them, and LedgerError where
-        they, or the event keys as they are now, cannot be read.
+        Concurrent callers share one attempt, and so its deadline; a caller after its failure begins
+        another. A cancelled caller leaves the attempt to the others. New event keys are read in the
+        background: only a process that was idle for long waits for them. Raises KeyUnknown if the
+        ring lacks the master key that wrapped them, and LedgerError if they, or the present event
+        keys, cannot be read.
         """
         if anew:
             await self.read_events()
@@ -259,5 +260,5 @@ class ServiceKeyStore:
 
 
 def event_key_name(key_id: int, *, since_start: bool) -> bytes:
-    """Return what the wrapping of an event key is bound to: its id, and since when it is there."""
+    """Return what the wrapped event key is bound to: its id, and when it was created."""
     return f"event key {key_id}{' since the start' if since_start else ''}".encode()

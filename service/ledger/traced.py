@@ -1,4 +1,4 @@
-"""The ledger's parts that record spans; they stand in for the plain ones where traces are on."""
+"""The ledger's parts that record spans; they replace the plain ones if traces are on."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
@@ -51,9 +51,9 @@ class TracedPool(Pool):
 
 
 class TracedBatcher(Batcher[CommandT, OutcomeT]):
-    """Records what is done for a batch in each of its commands' spans.
+    """Records the work for a batch in the spans of each of its commands.
 
-    With a name, that is a span of the command's own, from when it is submitted.
+    With a name, that is a separate span of the command, from when it is submitted.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The one statement that writes what commands have decided (decision 4).
 
-The function `write` in each ledger's schema locks, looks again and appends; the rows of the read
-models are added around it, by the same statement. One round trip, which commits.
+The function `write` in each ledger's schema locks, checks again and appends; the same statement
+writes the rows of the read models around it. It is one round trip, and commits.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,14 +49,14 @@ class Append(NamedTuple):
 
 
 class Guard(NamedTuple):
-    """A stream that a command decided on, at this version; 0 where it had not begun."""
+    """A stream that a command decided on, at this version; 0 if it had not begun."""
 
     stream_id: UUID
     version: int
 
 
 class Proposal(NamedTuple):
-    """What one command has decided to write, all or nothing, and what it decided on.
+    """What one command has decided to write, all or nothing, and what the decision depends on.
 
     `guards` are the streams that it only read; those that it appends to are guarded in any case.
     `uploads` are paths of uploads that must not have been swept.
@@ -68,9 +68,9 @@ class Proposal(NamedTuple):
 
 
 class Decided(NamedTuple, Generic[T]):
-    """What a command comes to, once its proposal is written, if it has one.
+    """The result of a command, once its proposal is written, if it has one.
 
-    `once`: its events may be there already, as they say nothing but that something happened.
+    `once`: its events may exist already, because they only record that something has happened.
     """
 
     result: T
@@ -78,7 +78,7 @@ class Decided(NamedTuple, Generic[T]):
     once: bool = False
 
     def is_settled_by(self, outcome: Outcome) -> bool:
-        """Return whether the result stands, given what became of the proposal."""
+        """Return whether the result is valid, given the outcome of the proposal."""
         return outcome == "written" or (self.once and outcome == "conflict")
 
 
@@ -115,7 +115,7 @@ class WriteBatch:
         self.recorded: list[Recorded] = []
 
     def propose(self, proposal: Proposal) -> None:
-        """Add a command that takes its locks, and looks at what it was decided on again."""
+        """Add a command that takes its locks, and checks again what its decision depends on."""
         own = [Guard(append.stream_id, append.expected_version) for append in proposal.appends]
         nr = self._size + 1
         for guards, is_own in ((proposal.guards, False), (own, True)):

@@ -1,8 +1,8 @@
-"""Subscribers that park: one bad event holds up its stream, not the rest of the log.
+"""Subscribers that park: one bad event blocks its stream, not the rest of the log.
 
-An event that cannot be decoded or handled is parked, and with it what follows in its stream, in
-order; all other streams go on. Infrastructure errors, for which no event is to blame, park nothing
-(PostgreSQL is away, a key or a table is missing): the follower waits and tries again.
+An event that cannot be decoded or handled is parked, together with all later events of its stream,
+in order; all other streams continue. Infrastructure errors, which no event causes, park nothing
+(PostgreSQL is down, a key or a table is missing): the follower waits and tries again.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ log = structlog.get_logger()
 
 
 class Handler(Follows, Protocol):
-    """Handles events, and can do without one until it is retried.
+    """Handles events, and can work without an event until that event is retried.
 
-    What it does outside the transaction is done again after a rollback: it has to be idempotent. An
+    Effects outside the transaction are repeated after a rollback, so they have to be idempotent. An
     event of a topic that this release does not know is parked.
     """
 
@@ -66,10 +66,11 @@ class ParkingSubscriber:
     async def retry(self, ledger: Ledger, position: int | None = None) -> int:
         """Retry parked streams, all or that of one position; return the number of events handled.
 
-        A stream goes on until it is done or an event of it fails again. Until then, the follower
-        keeps parking what is new in it.
+        A stream is retried until it is done or an event of it fails again. Until then, the follower
+        keeps parking its new events.
 
-        Raises RetryRefused if a read model of the ledger is being rebuilt; what was done stays.
+        Raises RetryRefused if a read model of the ledger is being rebuilt; events handled so far
+        stay handled.
         """
         async with ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             streams = await transaction.fetch(_SQL.parked_queue, self.name, position)

@@ -1,4 +1,4 @@
-"""Events that a subscriber could not handle, and what follows them in their streams."""
+"""Events that a subscriber could not handle, and the later events of their streams."""
 
 from datetime import datetime
 from typing import Final, NamedTuple

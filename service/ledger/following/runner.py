@@ -1,7 +1,7 @@
 """Following the numbered log: the sequencer and the subscribers of the ledgers, as tasks.
 
-A subscriber's checkpoint moves in the transaction of its writes: each event is handled once, as far
-as the database goes, and effects outside it are made at least once.
+A subscriber's checkpoint moves in the transaction of its writes: effects in the database happen
+exactly once for each event, and effects outside it at least once.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ log = structlog.get_logger()
 class NotInLog(Exception):
     """The log lacks the event that a subscriber came to: it was cut, or restored from before.
 
-    Continuing would pass over events that it has not handled. An operator has to decide.
+    Continuing would skip events that the subscriber has not handled. An operator has to decide.
     """
 
 
 class Follows(Protocol):
-    """What is known of whoever follows the log: its name, and what it is given."""
+    """What is known about a follower of the log: its name, and which events it gets."""
 
     name: str
 
@@ -69,9 +69,9 @@ class Follows(Protocol):
 
 
 class Subscriber(Follows, Protocol):
-    """Follows the log's order, in the transaction that moves its checkpoint.
+    """Follows the log in order, in the transaction that moves its checkpoint.
 
-    It decodes for itself, so that an event that cannot be decoded does not stop it.
+    It decodes events itself, so that one that cannot be decoded does not stop it.
     """
 
     async def handle_stored(

@@ -1,4 +1,4 @@
-"""How read models and subscribers are doing, and whether the log's head moves at all."""
+"""The progress of read models and subscribers, and whether the log's head moves at all."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ _SQL = queries("service.ledger.following")
 class Progress(NamedTuple):
     """The progress of a read model or subscriber of one ledger.
 
-    `version` is that of its rows, `code_version` that of the code; None where there are no rows.
-    `lag_events` counts events it has not handled, those without a number included; `lag_seconds` is
-    the age of the oldest of them. Inline rows are written with their events: they cannot lag.
-    `oldest_pending_seconds` and `is_stalled` are its ledger's. `fault` is what an operator has to
-    decide on.
+    `version` is that of its rows, None without rows; `code_version` is that of the code.
+    `lag_events` is the number of events it has not handled, including those without a number;
+    `lag_seconds` is the age of the oldest of them. Inline rows are written with their events: they
+    cannot lag. `oldest_pending_seconds` and `is_stalled` are its ledger's. `fault` is a problem
+    that an operator has to decide on.
     """
 
     ledger: str
@@ -60,7 +60,7 @@ class Head(NamedTuple):
 
 
 class Foreign(NamedTuple):
-    """What a ledger has set aside because this service did not write it: ever, and since yesterday.
+    """How many events a ledger has set aside as not written by this service: ever, and in a day.
 
     `is_bound`: an event without a MAC gets no number.
     """
@@ -78,9 +78,9 @@ async def foreign(ledger: Ledger) -> Foreign:
 
 
 class HeadWatch:
-    """Detects that a head stands still while events wait, over more than one look.
+    """Detects that a head does not move while events wait, over more than one call.
 
-    A comparison of positions alone would never notice a sequencer that is frozen.
+    A comparison of positions alone would never detect a frozen sequencer.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:

@@ -1,8 +1,8 @@
 """Applying projected writes to tables beside the live ones, inserts by COPY.
 
-Where others wait for a lock meanwhile, inserts are statements: PostgreSQL limits neither the time
-of a COPY that waits for its client's rows nor that of its transaction, so a process that was
-stopped then would keep the lock until it goes on.
+If others wait for a lock meanwhile, inserts are statements instead. PostgreSQL limits neither the
+time of a COPY that waits for its client's rows nor that of its transaction, so a process that was
+stopped during one would keep the lock until it continues.
 """
 
 from collections.abc import Iterable
@@ -13,11 +13,11 @@ from service.ledger.projector import Insert, Table, Update, Values, Write, array
 
 
 class Batch:
-    """Writes that may be done in another order than they came in, with the same result.
+    """Writes that may be applied in another order than they came in, with the same result.
 
-    Inserts go first, all of a table at once; then the updates, in their order within each table.
-    An insert is moved ahead of an update that came before it, which is the same unless that update
-    means its row. So it is not taken where one of its ids is among the values of an earlier update
+    Inserts come first, all of a table at once; then the updates, in order within each table. An
+    insert moves ahead of an earlier update, which changes the result only if that update affects
+    its row. So an insert is not accepted if one of its ids is among the values of an earlier update
     of its table: then the batch is applied first, and a new one begins.
     """
 

@@ -43,7 +43,7 @@ class Waiting(NamedTuple):
 class VerifiedModel(NamedTuple):
     """The result of a comparison. `put_aside` are bad events, which the replayed rows lack.
 
-    `parked` events are in neither of the two: nothing is known of their rows.
+    `parked` events are in neither copy: nothing is known about their rows.
     """
 
     compared: Compared
@@ -55,10 +55,10 @@ class VerifiedModel(NamedTuple):
 class Builder:
     """Makes tables of a read model in another schema, and brings them up to date.
 
-    Each step takes the progress that the tables are at and returns the one after it. `reader` and
-    `writer` are the owner's connections: one reads ahead while the other one writes. `advance`
-    receives the number of positions passed. `spares` may fill empty tables beside this process: by
-    two connections of their own to `database_url`.
+    Each step takes the progress of the tables and returns the next one. `reader` and `writer` are
+    the owner's connections: one reads ahead while the other one writes. `advance` receives the
+    number of positions passed. `spares` are processes that may fill empty tables beside this one,
+    with two connections of their own to `database_url`.
     """
 
     model: ReadModel
@@ -123,10 +123,11 @@ class Builder:
         return always((await together(self.compare(progress), analyzing))[0])
 
     async def compare(self, progress: BuildProgress) -> VerifiedModel:
-        """Compare with the live rows within one snapshot, which ends without a trace.
+        """Compare with the live rows within one snapshot, which is rolled back.
 
-        What the snapshot has of the log beyond our position is applied first and rolled back: for
-        inline rows the events without a number too, whose rows are there since they committed.
+        Events of the log beyond our position, as far as the snapshot has them, are applied first
+        and rolled back. For inline rows, these include the events without a number, whose rows
+        exist since they committed.
         """
         live = self.model.ledger.name
         transaction = self.writer.transaction(isolation="repeatable_read")

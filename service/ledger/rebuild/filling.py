@@ -1,6 +1,6 @@
 """Filling tables by several processes at once, which take stretches of the log in turn.
 
-Each reads, decodes and checks its stretches side by side with the others, which is most of the
+Each reads, decodes and checks its stretches concurrently with the others, which is most of the
 work. Rows are written in the log's order, by one process at a time.
 """
 
@@ -21,7 +21,7 @@ PART_EVENTS_MIN: Final = 25_000
 
 
 class _Rows:
-    """What the tables hold, which says whose turn it is to write."""
+    """The progress of the tables, which determines whose turn it is to write."""
 
     def __init__(
         self, progress: BuildProgress, recipe: Recipe, count: Callable[[int], object]

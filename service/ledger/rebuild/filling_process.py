@@ -1,4 +1,4 @@
-"""A part of a read model's rows, made in a process of its own."""
+"""A part of a read model's rows, made in a separate process."""
 
 import asyncio
 from multiprocessing.connection import Connection as Pipe
@@ -23,7 +23,7 @@ _SQL = queries("service.ledger.rebuild")
 
 
 class FillingJob(NamedTuple):
-    """What a process is given: the database, a recipe, and what events are told by."""
+    """The input of a process: the database, a recipe, and how to recognise our events."""
 
     database_url: str
     recipe: Recipe
@@ -31,7 +31,7 @@ class FillingJob(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """The process waits to be told to go on.
+    """The process waits for permission to continue.
 
     It holds its share of the lock, or has a stretch decoded and waits for its turn.
     """
@@ -40,10 +40,10 @@ class _Ready(NamedTuple):
 async def fill_in(
     spare: Spare, job: FillingJob, turns: Turns, target: int, *, may_skip: bool
 ) -> None:
-    """Make a spare process apply its stretches of the log, as `RowMaker.take_turns` does.
+    """Let a spare process apply its stretches of the log, as `RowMaker.take_turns` does.
 
-    Either side tells the other only of events that were skipped since: there may be many. Raises
-    RebuildRefused or Unreadable.
+    Both sides exchange only events that were skipped since the last message, because there may be
+    many. Raises RebuildRefused or Unreadable.
     """
     known = 0
     try:
@@ -70,7 +70,7 @@ async def _answer(spare: Spare) -> Any:  # noqa: ANN401 - what is next
 
 
 class _TurnsToldBy:
-    """The turns of this process's part (`Turns`): the one that asked it says when."""
+    """The turns of this process's part (`Turns`), as the process that started it announces them."""
 
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe

@@ -43,12 +43,12 @@ class ParkedSets:
         self._next = f"{model.next_schema}.{model.name}_parked"
 
     async def streams_kept(self) -> frozenset[UUID]:
-        """Return the streams of which the kept rows lack events."""
+        """Return the streams with events that the kept rows lack."""
         rows = await self._connection.fetch(_STREAMS.format(self._kept), self._model.name)
         return frozenset(row["stream_id"] for row in rows)
 
     async def pass_over(self, after: int, progress: BuildProgress) -> None:
-        """Note what the kept rows lack of a range of the log that was applied to them."""
+        """Record what the kept rows lack of a range of the log that was applied to them."""
         await self._copy(self._live, self._kept, after, progress.position)
         passed = [one for one in progress.skipped if one.position > after]
         await self._put(self._kept, passed)

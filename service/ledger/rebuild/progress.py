@@ -1,4 +1,4 @@
-"""How far a rebuild is: a value, so that nothing has to be undone where a transaction is."""
+"""The progress of a rebuild, as a value, so that a rolled-back transaction needs no undoing."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from service.ledger.rebuild.refused import RebuildRefused
 
 
 class SkippedEvent(NamedTuple):
-    """An event that is not among the rebuilt rows. `fault` quotes nothing of it.
+    """An event that is not among the rebuilt rows. `fault` quotes none of its data.
 
     `position` is 0 before it has one.
     """
@@ -23,10 +23,10 @@ class SkippedEvent(NamedTuple):
 
 
 class BuildProgress(NamedTuple):
-    """What tables hold: the log up to `position`, `events` of it decoded, less those skipped.
+    """What tables contain: the log up to `position`, `events` of it decoded, less those skipped.
 
-    A bad event is skipped, and with it what follows in its stream, as a follower parks them; where
-    `may_skip` is False it ends the rebuild instead. `skipped` is in the order of the log.
+    A bad event is skipped, together with the later events of its stream, as a follower parks them.
+    If `may_skip` is False, it ends the rebuild instead. `skipped` is in the order of the log.
     """
 
     position: int = 0
@@ -36,11 +36,11 @@ class BuildProgress(NamedTuple):
     may_skip: bool = False
 
     def since(self, known: int) -> "BuildProgress":
-        """Return it for somebody who knows the first so many skipped events, with the others."""
+        """Return a copy without the first `known` skipped events, for a reader who has those."""
         return self._replace(skipped=self.skipped[known:], skipped_streams=frozenset())
 
     def joined(self, later: "BuildProgress") -> "BuildProgress":
-        """Return a later one, of which only `since` was told, with what this one skipped."""
+        """Return `later`, which knows only newer skipped events, with those of this one."""
         streams = {one.stream_id for one in later.skipped}
         return later._replace(
             skipped=self.skipped + later.skipped, skipped_streams=self.skipped_streams | streams

@@ -1,4 +1,4 @@
-"""Making rows of the events of a log, or of every nth stretch of it: page by page, in its order."""
+"""Making rows from a log's events, or from every nth stretch of it: page by page, in order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Container, Sequence
@@ -36,11 +36,11 @@ class LogPage(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """How rows are made, in a form that another process can be given.
+    """How rows are made, in a form that can be passed to another process.
 
-    Of events of the schema `ledger`, in tables of `schema`. Where there are several `parts`, they
-    take stretches of the log in turn, of as many `positions` as a page has at most; this recipe is
-    for part number `part`, counted from 0.
+    The rows are made from events of the schema `ledger`, in tables of `schema`. If there are
+    several `parts`, they take stretches of the log in turn, each of as many `positions` as a page
+    has at most. This recipe is for part number `part`, counted from 0.
     """
 
     ledger: str
@@ -74,8 +74,8 @@ class Turns(Protocol):
 class RowMaker:
     """Makes rows by a recipe. `reader` reads ahead while `writer` writes.
 
-    `binding` is what events are told by, and `keys_of` what opens their encrypted fields.
-    `by_copy`: rows are written by COPY, which nobody may wait for.
+    `binding` is how our events are recognised, and `keys_of` opens their encrypted fields.
+    `by_copy`: rows are written by COPY, for which nobody else may have to wait.
     """
 
     recipe: Recipe
@@ -141,10 +141,11 @@ class RowMaker:
         return progress
 
     async def apply(self, progress: BuildProgress, rows: Sequence[Row]) -> BuildProgress:
-        """Apply stored events, less those that are parked: the live rows lack them, too.
+        """Apply stored events, less those that are parked, which the live rows lack, too.
 
-        What this service did not write is a bad event like one that cannot be read: somebody put it
-        into the log. Where a key has been destroyed, personal fields are None, as in every replay.
+        An event that this service did not write counts as a bad one, like one that cannot be read:
+        somebody put it into the log. If a key has been destroyed, personal fields are None, as in
+        every replay.
         """
         events = await self._decoded(rows, may_skip=progress.may_skip)
         return await self._written(progress, events)

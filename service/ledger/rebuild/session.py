@@ -1,7 +1,8 @@
-"""Rebuilding a read model from the log under traffic, going back, and verifying (decision 25).
+"""Rebuilding a read model from the log under traffic, rolling back, and verifying (decision 25).
 
-An operator's action, as the owner of the tables. It needs a direct connection: a session's advisory
-lock keeps two rebuilds apart, which a transaction pooler would lend to others.
+An operator does this, as the owner of the tables. It needs a direct connection: a session's
+advisory lock prevents two rebuilds at once, and a transaction pooler would lend that session to
+others.
 """
 
 import time
@@ -34,10 +35,10 @@ Advance = Callable[[int], object]
 
 
 class Rebuilt(NamedTuple):
-    """The result of a rebuild. `swapped` is None where nothing was.
+    """The result of a rebuild. `swapped` is None if nothing was swapped.
 
-    `put_aside` are events that could not be read or applied, and what follows them in their
-    streams: if rows were swapped they are parked now, and the live rows had them before.
+    `put_aside` are events that could not be read or applied, and the later events of their streams.
+    If rows were swapped, these are parked now, and the live rows had them before.
     """
 
     seconds: float
@@ -66,11 +67,12 @@ class RebuildSession:
     async def rebuild(
         self, model: ReadModel, advance: Advance, *, if_equal: bool, park: bool = False
     ) -> Rebuilt:
-        """Build anew beside the live tables, compare, swap, keep the old ones.
+        """Rebuild beside the live tables, compare, swap, and keep the old ones.
 
-        `if_equal`: swap only where no row differs. `park`: swap also where events of a catch-up
-        read model cannot be applied that the live rows have, and park them. What is parked already
-        stays so, and is no reason against a swap. Raises RebuildRefused; nothing has changed then.
+        `if_equal`: swap only if no row differs. `park`: swap even if events of a catch-up read
+        model cannot be applied that the live rows have, and park them. Events that are parked
+        already stay parked, and do not prevent a swap. Raises RebuildRefused; nothing has changed
+        then.
         """
         started = time.monotonic()
         builder = self.builder(model, model.next_schema, advance)

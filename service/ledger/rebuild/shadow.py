@@ -1,6 +1,6 @@
-"""The tables that a rebuild builds beside the live ones, and their way into the live schema.
+"""The tables that a rebuild builds beside the live ones, and moves into the live schema.
 
-A table keeps the names of its indexes and constraints on the way, as each schema has its own.
+A table keeps the names of its indexes and constraints in the move, because each schema has its own.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ _FACTS, _INDEXES, _RIGHTS, _TABLES, _USERS = (
 
 
 class Later(NamedTuple):
-    """Statements for when the rows are in. Constraints lock a table; indexes go side by side."""
+    """Statements for after the rows are in. Constraints lock a table; indexes run in parallel."""
 
     indexes: list[str]
     constraints: list[str]
@@ -99,7 +99,7 @@ async def clear(connection: Connection, schema: str) -> None:
 
 
 async def drop(connection: Connection, model: ReadModel, schema: str) -> None:
-    """Drop what a schema has of a read model's tables."""
+    """Drop the tables of a read model that a schema contains."""
     for table in model.tables:
         await connection.execute(f"drop table if exists {schema}.{table}")
 

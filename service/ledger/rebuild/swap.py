@@ -56,7 +56,7 @@ _MOVE = queries("service.ledger.following").subscription_move
 
 
 class _NotNow(Exception):
-    """This try has to end; a later one may succeed."""
+    """This attempt has to end; a later one may succeed."""
 
 
 class MadeBy(NamedTuple):
@@ -102,7 +102,8 @@ async def swap(
 async def _wait_for_replica(builder: Builder) -> None:
     """Wait for the synchronous replica, if there is one, while nothing is locked.
 
-    A transaction that waits for it as it commits still has its locks: nobody could even read.
+    A transaction that waits for it while it commits still holds its locks, so nobody could even
+    read.
     """
     async with builder.writer.transaction():
         await builder.writer.execute("set local synchronous_commit = on")

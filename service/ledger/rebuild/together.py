@@ -1,4 +1,4 @@
-"""Pieces of work side by side, of which none goes on alone."""
+"""Running pieces of work concurrently: if one ends with an error, none continues alone."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,8 +10,8 @@ T = TypeVar("T")
 async def together(*work: Coroutine[Any, Any, T]) -> list[T]:
     """Return what each piece returns, in their order.
 
-    Where one fails, or the caller is cancelled, the others are cancelled and have ended before this
-    raises the first failure: what they worked with is free again.
+    If one fails, or the caller is cancelled, the others are cancelled and have ended before this
+    raises the first failure, so the resources that they used are free again.
     """
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
