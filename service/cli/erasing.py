@@ -1,7 +1,7 @@
 """Erasures for `claim-ledger privacy`: look-ups, the erasure itself, and what is printed."""
 
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -9,11 +9,12 @@ import click
 from service.cli.output import columns_of
 from service.cli.target import Target
 from service.cli.terminal import progress
-from service.cli.verdict import Fields
+from service.cli.unread import gone_without
+from service.cli.verdict import Fields, Findings, counted
 from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.facts.caller import LEDGERS
-from service.ledger.database import LedgerError, Row
+from service.ledger.database import LedgerError
 from service.ledger.events import Cause
 from service.privacy.erase import DocumentsRemain, ErasureDone, erase_claim, erase_entity
 from service.privacy.erasure_list import ErasureList, subject_of
@@ -95,19 +96,13 @@ async def find_subject(
 async def erase_subject(
     parts: Parts, subject: Subject, reason: str, cause: Cause, *, with_claims: bool
 ) -> ErasureDone:
-    """Erase a subject with its documents, and show the progress of its claims."""
-    with ExitStack() as shown:
-
-        def each_claim(claims: list[Row]) -> Callable[[int], object]:
-            return shown.enter_context(progress("erasing claims", 2 * len(claims)))
-
-        try:
-            if subject.kind == "claim":
-                return await erase_claim(parts, subject, reason, cause)
-            on_claims = each_claim if with_claims else None
-            return await erase_entity(parts, subject, reason, cause, on_claims)
-        except DocumentsRemain as error:
-            raise Refusal("service_unavailable", _remaining(subject, error)) from error
+    """Erase a subject with its documents, and show the progress of an entity's erasure."""
+    try:
+        if subject.kind == "claim":
+            return await erase_claim(parts, subject, reason, cause)
+        return await erase_entity(parts, subject, reason, cause, progress, with_claims=with_claims)
+    except DocumentsRemain as error:
+        raise Refusal("service_unavailable", _remaining(subject, error)) from error
 
 
 def _remaining(subject: Subject, error: DocumentsRemain) -> str:
@@ -125,7 +120,7 @@ def _remaining(subject: Subject, error: DocumentsRemain) -> str:
 
 
 def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bool) -> Fields:
-    """Return what was erased, by this call or before it."""
+    """Return what was erased, by this call or before it; Findings where something is left to do."""
     erased = done.erased
     answer: Fields = {
         f"{subject.kind}_id": subject.subject_id,
@@ -137,6 +132,7 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
         "mail_stopped": erased.mail,
         "objects": done.objects.objects,
         "objects_left": done.objects.left,
+        "unread": [one._asdict() for one in done.unread],
     }
     if subject.kind == "entity":
         answer["claims"] = [
@@ -144,4 +140,20 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
             | {"erased": row["erased"] or (with_claims and row["claim_id"] not in done.foreign)}
             for row in done.claims
         ]
-    return answer
+    left = _left(done)
+    return Findings(answer, "; ".join(left)) if left else answer
+
+
+def _left(done: ErasureDone) -> list[str]:
+    """Return what somebody has to look at after an erasure, and what they do."""
+    left: list[str] = []
+    if done.foreign:
+        left.append(
+            f"{counted(len(done.foreign), 'claim')} left alone: no event says that they are this "
+            "entity's, and `projections verify` tells more"
+        )
+    if done.unread:
+        left.append(gone_without(done.unread))
+    if done.objects.left:
+        left.append(f"{counted(done.objects.left, 'document')} still stored")
+    return left

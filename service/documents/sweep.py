@@ -118,7 +118,7 @@ class Sweep:
         if not paths:
             return
         sought, linked = {path.encode() for path in paths}, dict[UUID, bytes]()
-        async for rows in each_of(self._ledger, [DocumentsAttached]):
+        async for rows in each_of(self._ledger, [DocumentsAttached], lambda _: None):
             for row in rows:
                 if not sought.isdisjoint(named := _PATH.findall(row["state"])):
                     linked[row["originator_id"]] = next(one for one in named if one in sought)

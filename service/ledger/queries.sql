@@ -118,13 +118,16 @@ where l.rolname = session_user
 select clock_timestamp() as now
 
 -- name: of_topics
--- Events of some topics ($1), appended after one and up to another, until they have $4 bytes.
+-- Events of some topics ($1), appended after one and up to another, whose state has $5 somewhere (any
+-- has what is empty), until they have $4 bytes.
 with measured as (
     select
         append_id, originator_id, originator_version, topic, state, mac,
         sum(octet_length(state)) over w as bytes_before
     from ledger.events
-    where append_id > $2 and append_id <= $3 and topic = any($1::text[])
+    where
+        append_id > $2 and append_id <= $3 and topic = any($1::text[])
+        and position($5::bytea in state) > 0
     window w as (order by append_id rows between unbounded preceding and 1 preceding)
 )
 select 0::bigint as position, append_id, originator_id, originator_version, topic, state, mac
@@ -142,6 +145,10 @@ where
     and e.originator_version <= $3 and octet_length(e.state) <= $4
 order by e.originator_id, e.originator_version
 limit $5
+
+-- name: positions
+-- The positions of those of some events that have one.
+select append_id, position from ledger.log where append_id = any($1::bigint[])
 
 -- name: sequencer_advance
 -- The log has grown. Listeners, such as a stock recorder's subscription, are notified once a batch.

@@ -1,29 +1,32 @@
 """An erasure on request: a claim with its documents, or an entity with its claims."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from service.archive.port import ArchiveUnavailable
+from service.core.progress import Advance, Show
 from service.ledger.database import Row
+from service.ledger.decoding import Unread
 from service.ledger.events import Cause
 from service.privacy.documents import Removed
 from service.privacy.erasures import Erased, Subject
 from service.privacy.reapply import Parts
 from service.storage.port import StorageUnavailable
 
-Advance = Callable[[int], object]
-
 
 class ErasureDone(NamedTuple):
     """The outcome. `claims` are those of an entity, as they were before they were erased.
 
     Of these, `foreign` were left alone: no event of this service says that they are the entity's.
+    `unread` are events that name the entity, or are in the streams of what was erased, and from
+    which nothing followed: another wrote them, or nobody can read them.
     """
 
     erased: Erased
     objects: Removed
     claims: list[Row]
-    foreign: Sequence[str] = ()
+    foreign: Sequence[str]
+    unread: Sequence[Unread]
 
 
 class DocumentsRemain(Exception):
@@ -45,7 +48,8 @@ async def erase_claim(parts: Parts, claim: Subject, reason: str, cause: Cause) -
     Raises ArchiveUnavailable when nothing was erased, DocumentsRemain when documents remain.
     """
     erased = await parts.erasures.erase(claim, reason, cause)
-    return ErasureDone(erased, await _removed(parts, [claim], lambda _steps: None), [])
+    removed = await _removed(parts, [claim], lambda _steps: None)
+    return ErasureDone(erased, removed, [], [], erased.unread)
 
 
 async def erase_entity(
@@ -53,40 +57,54 @@ async def erase_entity(
     entity: Subject,
     reason: str,
     cause: Cause,
-    each_claim: Callable[[list[Row]], Advance] | None,
+    show: Show,
+    *,
+    with_claims: bool,
 ) -> ErasureDone:
-    """Erase an entity; with `each_claim` its claims too, each by an event of its own.
+    """Erase an entity; `with_claims` its claims too, each by an event of its own.
 
-    `each_claim` receives the claims and returns a callback, which is called twice for each: when
-    its key is destroyed, and when its documents are deleted. All keys come first, since they do
-    not depend on storage. Claims and links are read from the log; those that are made meanwhile,
-    from read models, when the entity is erased, which waits for claims that are being created.
+    `show` is called for the log, which is read first, and for the claims, of which each is two
+    steps: its key is destroyed, its documents are deleted. All keys come first, since they do not
+    depend on storage. Claims and links are read from the log; those that are made meanwhile, from
+    read models, when the entity is erased, which waits for claims that are being created.
 
-    Raises ArchiveUnavailable, whose text says how much was erased, and DocumentsRemain.
+    Raises ArchiveUnavailable, whose text says how much was erased, DocumentsRemain, and Unreadable
+    where a later release wrote what may be of this entity.
     """
-    named = await parts.erasures.named(entity)
+    named = await parts.erasures.named(entity, show)
     erased = await parts.erasures.erase(entity, reason, cause, named.links)
+    unread = [*named.unread, *erased.unread]
     claims = await parts.erasures.claims_of(entity, named)
-    if each_claim is None:
-        return ErasureDone(erased, Removed(0, 0), claims)
-    advance = each_claim(claims)
-    subjects: list[Subject] = []
-    foreign: list[str] = []
-    for row in claims:
-        claim = Subject("claim", row["claim_id"], row["stream_id"])
-        if await parts.erasures.is_claim_of(claim, entity):
-            subjects.append(claim)
-        else:
-            foreign.append(claim.subject_id)
-    for before, claim in enumerate(subjects):
+    removed, foreign = Removed(0, 0), list[str]()
+    if with_claims:
+        subjects = list[Subject]()
+        for row in claims:
+            claim = Subject("claim", row["claim_id"], row["stream_id"])
+            if await parts.erasures.is_claim_of(claim, entity):
+                subjects.append(claim)
+            else:
+                foreign.append(claim.subject_id)
+        with show("erasing claims", 2 * len(subjects)) as advance:
+            for one in await _destroyed(parts, subjects, reason, cause, advance):
+                unread += one.unread
+            removed = await _removed(parts, subjects, advance)
+    in_order = sorted(set(unread), key=lambda one: one.append_id)
+    return ErasureDone(erased, removed, claims, foreign, in_order)
+
+
+async def _destroyed(
+    parts: Parts, claims: Sequence[Subject], reason: str, cause: Cause, advance: Advance
+) -> list[Erased]:
+    """Destroy the key of every claim; raises ArchiveUnavailable, which says how many are erased."""
+    done: list[Erased] = []
+    for claim in claims:
         try:
-            await parts.erasures.erase(claim, reason, cause)
+            done.append(await parts.erasures.erase(claim, reason, cause))
         except ArchiveUnavailable as error:
-            message = f"{error}; the entity and {before} of its {len(subjects)} claims are erased"
+            message = f"{error}; the entity and {len(done)} of its {len(claims)} claims are erased"
             raise ArchiveUnavailable(message) from error
         advance(1)
-    removed = await _removed(parts, subjects, advance)
-    return ErasureDone(erased, removed, claims, foreign)
+    return done
 
 
 async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) -> Removed:

@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from types import MappingProxyType
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from asyncpg import LockNotAvailableError, UndefinedTableError
 
 from service.core.clock import Clock
+from service.core.progress import Show
 from service.entities.commands import business_locks
 from service.facts.claims import ClaimCreated
 from service.facts.connections import ConnectLinkRedeemed, connection_stream, link_stream
@@ -24,20 +24,19 @@ from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, Row, transaction_on
-from service.ledger.events import ERASED, Cause, Event, Meta, Unreadable
-from service.ledger.ledger import Ledger, StreamPart, Transaction
-from service.ledger.scan import each_of
+from service.ledger.decoding import Unread
+from service.ledger.events import ERASED, Cause, Unreadable
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
+from service.privacy.genuine import Genuine
 
 SECONDS_MAX: Final = 30.0
 """Longer than a mail that is being sent may take: the erasure waits for it."""
 HELD_MILLISECONDS: Final = 300
 """How long an erasure waits for a lock while it holds those of connections."""
-LINK_VERSIONS_MAX: Final = 100
-LINK_BYTES_MAX: Final = 64 << 10
-"""Far more than the event has by which a link was redeemed."""
 UNLISTED_SECONDS_MAX: Final = 600.0
 """The whole log is scanned."""
 
@@ -55,16 +54,21 @@ class Subject(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What events say is an entity's: claims by their ids, with their streams, and links."""
+    """What events say is an entity's: claims by their ids, with their streams, and links.
 
-    claims: Mapping[str, UUID] = MappingProxyType({})
-    links: Sequence[str] = ()
+    Others that name it are `unread`: nobody knows what they say, or another wrote them.
+    """
+
+    claims: Mapping[str, UUID]
+    links: Sequence[str]
+    unread: Sequence[Unread]
 
 
 class Erased(NamedTuple):
     """The outcome; for a subject that was erased before, when and why.
 
-    `keys` counts the keys that this call destroyed, `mail` the mails that it cancelled.
+    `keys` counts the keys that this call destroyed, `mail` the mails that it cancelled. `unread`
+    are events in the subject's streams that nothing followed from.
     """
 
     at: datetime
@@ -72,6 +76,7 @@ class Erased(NamedTuple):
     is_new: bool
     keys: int
     mail: int
+    unread: Sequence[Unread] = ()
 
 
 class Erasures:
@@ -89,34 +94,35 @@ class Erasures:
         if row is None:
             return None
         subject = Subject("claim", claim_id, row["stream_id"])
-        # A read model named the stream: the key of another claim must not be destroyed.
-        return subject if await self.made(subject) is not None else None
+        return subject if await self._is_there(subject) else None
 
     async def entity(self, entity_id: str) -> Subject | None:
         """Return an entity as a subject; None where this ledger has none of this id."""
         subject = Subject("entity", entity_id, entity_stream(self._ledger.name, entity_id))
-        row = await self._ledger.database.reads.fetchrow(_SQL.facts, subject.stream_id)
-        return subject if self._is_of(subject, row) else None
+        return subject if await self._is_there(subject) else None
 
-    async def named(self, entity: Subject) -> Named:
+    async def named(self, entity: Subject, show: Show) -> Named:
         """Return the claims and links that events of this service say are an entity's.
 
         The log is read for them: a row of a read model that was lost or altered hides none.
+
+        Raises Unreadable where a later release may have written of some.
         """
-        claims, links = dict[str, UUID](), list[str]()
-        binding, told = await self._ledger.binding(), entity.subject_id.encode()
-        async for rows in each_of(self._ledger, (ClaimCreated, ConnectLinkRedeemed)):
-            for row in binding.ours([one for one in rows if told in one["state"]]):
-                stream = row["originator_id"]
-                event, _ = self._decode(stream, row["topic"], row["state"])
-                match event:
-                    case ClaimCreated() if event.entity_id == entity.subject_id:
-                        claims[event.claim_id] = stream
-                    case ConnectLinkRedeemed() if event.entity_id == entity.subject_id:
-                        links.append(event.link_id)
-                    case _:
-                        pass
-        return Named(claims, links)
+        ledger, told = self._ledger, entity.subject_id
+        claims, links, genuine = dict[str, UUID](), list[str](), await self._genuine()
+        with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
+            async for rows in each_of(
+                ledger, (ClaimCreated, ConnectLinkRedeemed), advance, told=told
+            ):
+                for stream, event, _ in genuine.events(rows):
+                    match event:
+                        case ClaimCreated() if event.entity_id == told:
+                            claims[event.claim_id] = stream
+                        case ConnectLinkRedeemed() if event.entity_id == told:
+                            links.append(event.link_id)
+                        case _:
+                            pass
+        return Named(claims, links, await placed(ledger, genuine.unread))
 
     async def claims_of(self, entity: Subject, named: Named) -> list[Row]:
         """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first.
@@ -138,7 +144,7 @@ class Erasures:
         if row is None or row["topic"] != ClaimCreated.__name__:
             return None
         binding.check_first(claim.stream_id, row["topic"], row)
-        event, _ = self._decode(claim.stream_id, row["topic"], row["made"])
+        event, _ = self._ledger.codec.decode(claim.stream_id, 1, row["topic"], row["made"])
         assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so
         return event if event.claim_id == claim.subject_id else None
 
@@ -160,10 +166,11 @@ class Erasures:
         Raises ArchiveUnavailable when it could not be listed: then nothing was erased.
         """
         async with self._ledger.transaction() as transaction:
-            keys = [subject.stream_id, *await self._links(transaction, subject, links)]
+            genuine = await self._genuine()
+            keys = [subject.stream_id, *await self._links(transaction, subject, links, genuine)]
             left = await transaction.fetch(_SQL.keys_left, keys)
-            known = await transaction.fetchrow(_SQL.facts, subject.stream_id)
-        if left or known is None or known["erased"] is None:
+            earlier = await self._earlier(transaction, subject, genuine)
+        if left or earlier is None:
             entry = ListedErasure(
                 ledger=self._ledger.name,
                 kind=subject.kind,
@@ -182,8 +189,7 @@ class Erasures:
         the claim again, under the same reference with another id.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
-        row = await self._ledger.database.reads.fetchrow(_SQL.facts, subject.stream_id)
-        if not self._is_of(subject, row):
+        if not await self._is_there(subject):
             return None
         return await self._apply(subject, entry.reason, cause, entry.data_keys)
 
@@ -221,17 +227,19 @@ class Erasures:
             await transaction.fetch(_SQL.hold_tables)
             await self._clear_beside(transaction, subject)
             await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
-            links = await self._lock_entity(transaction, subject, known_links)
+            genuine = await self._genuine()
+            links = await self._lock_entity(transaction, subject, known_links, genuine)
             facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
             assert facts is not None  # noqa: S101 - whoever asks has seen the stream
             keys = {subject.stream_id, *links, *listed}
             left = await transaction.fetch(_SQL.keys_left, keys)
             versions = {row["key_id"]: row["version"] for row in left}
-            earlier = self._earlier(subject, facts)
+            earlier = await self._earlier(transaction, subject, genuine)
             subjects = {key: link_id for key, link_id in links.items() if key in versions}
             if earlier is None:
                 subjects[subject.stream_id] = subject.subject_id
                 versions[subject.stream_id] = facts["version"]
+            await genuine.note_others(transaction, subjects)
             appends = [
                 Append(
                     stream_id,
@@ -245,13 +253,14 @@ class Erasures:
             recorded_at = {one.stream_id: one.meta.at for one in recorded}
             at, why = earlier or (recorded_at[subject.stream_id], reason)
             gone = await transaction.fetch(_SQL.destroy_keys, keys)
-            return Erased(at, why, earlier is None, len(gone), len(mail))
+            return Erased(at, why, earlier is None, len(gone), len(mail), genuine.unread)
 
         clock = asyncio.get_running_loop().time
         ends_at = clock() + SECONDS_MAX
         while True:
             try:
-                return await self._ledger.decide(attempt, background=SECONDS_MAX)
+                erased = await self._ledger.decide(attempt, background=SECONDS_MAX)
+                return erased._replace(unread=await placed(self._ledger, erased.unread))
             except LedgerUnavailable as error:
                 if not isinstance(error.__cause__, LockNotAvailableError) or clock() > ends_at:
                     raise
@@ -272,59 +281,73 @@ class Erasures:
                         await connection.execute(statement, [subject.subject_id], [ERASED])
 
     async def _lock_entity(
-        self, transaction: Transaction, subject: Subject, known_links: Sequence[str]
+        self,
+        transaction: Transaction,
+        subject: Subject,
+        known_links: Sequence[str],
+        genuine: Genuine,
     ) -> dict[UUID, str]:
         """Wait for an entity's claims under way, and keep out a second registration of it.
 
         Return the streams, and keys, of the links that it redeemed, with their ids.
         """
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
-        if row is None:  # a claim
-            return {}
-        known_by = EntityRegistered(
-            entity_id=subject.subject_id,
-            established=True,
-            email_hash=row["email_hash"] and row["email_hash"].hex(),
-            company_number_hash=row["company_number_hash"] and row["company_number_hash"].hex(),
-        )
-        await transaction.lock(*business_locks(known_by))
-        mode = self._ledger.name
-        await transaction.lock(
-            *(connection_stream(mode, one, subject.subject_id) for one in row["partner_ids"])
-        )
-        return await self._links(transaction, subject, known_links)
+        if row is not None:  # neither a claim, nor an entity whose row was lost
+            known_by = EntityRegistered(
+                entity_id=subject.subject_id,
+                established=True,
+                email_hash=row["email_hash"] and row["email_hash"].hex(),
+                company_number_hash=row["company_number_hash"] and row["company_number_hash"].hex(),
+            )
+            await transaction.lock(*business_locks(known_by))
+            mode = self._ledger.name
+            await transaction.lock(
+                *(connection_stream(mode, one, subject.subject_id) for one in row["partner_ids"])
+            )
+        return await self._links(transaction, subject, known_links, genuine)
 
     async def _links(
-        self, transaction: Transaction, subject: Subject, known: Sequence[str]
+        self,
+        transaction: Transaction,
+        subject: Subject,
+        known: Sequence[str],
+        genuine: Genuine,
     ) -> dict[UUID, str]:
         """Return the keys of an entity's links with their ids: those `known`, and later ones."""
+        if subject.kind == "claim":
+            return {}
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
-        ids = {*known, *(row["link_ids"] if row is not None else ())}
-        links = {link_stream(self._ledger.name, one): one for one in ids}
+        by_row = row["link_ids"] if row is not None else ()
+        links = {link_stream(self._ledger.name, one): one for one in known}
+        others = {link_stream(self._ledger.name, one): one for one in by_row}
+        others = {stream: one for stream, one in others.items() if stream not in links}
         # A read model named them: the label of another business's link is not this one's.
-        part = StreamPart((ConnectLinkRedeemed,), LINK_VERSIONS_MAX, LINK_BYTES_MAX, len(links))
-        redeemed = await transaction.read_part(list(links), part) if links else []
-        return {
-            one.stream_id: links[one.stream_id]
-            for one in redeemed
-            if isinstance(one.event, ConnectLinkRedeemed)
-            and one.event.entity_id == subject.subject_id
-        }
+        for stream, event, _ in await genuine.told(transaction, others, ConnectLinkRedeemed):
+            if isinstance(event, ConnectLinkRedeemed) and event.entity_id == subject.subject_id:
+                links[stream] = others[stream]
+        return links
 
-    def _earlier(self, subject: Subject, facts: Row) -> tuple[datetime, str] | None:
+    async def _earlier(
+        self, transaction: Transaction, subject: Subject, genuine: Genuine
+    ) -> tuple[datetime, str] | None:
         """Return when and why a subject was erased before, if it was."""
-        if facts["erased"] is None:
-            return None
-        event, meta = self._decode(subject.stream_id, PersonalDataErased.__name__, facts["erased"])
-        assert isinstance(event, PersonalDataErased)  # noqa: S101 - its topic says so
-        return meta.at, event.reason
+        for _, event, meta in await genuine.told(
+            transaction, [subject.stream_id], PersonalDataErased
+        ):
+            if isinstance(event, PersonalDataErased):
+                return meta.at, event.reason
+        return None
 
-    def _is_of(self, subject: Subject, facts: Row | None) -> bool:
-        """Return whether a stream belongs to this subject, not to one with the same reference."""
-        if facts is None:
-            return False
-        event, _ = self._decode(subject.stream_id, facts["topic"], facts["made"])
-        return getattr(event, f"{subject.kind}_id", None) == subject.subject_id
+    async def _is_there(self, subject: Subject) -> bool:
+        """Return whether a stream is this subject's.
 
-    def _decode(self, stream_id: UUID, topic: str, state: bytes) -> tuple[Event, Meta]:
-        return self._ledger.codec.decode(stream_id, 0, topic, state)
+        An entity's follows from its id. That of a claim follows from the partner's reference, or a
+        row names it: then the key of another claim must not be destroyed.
+        """
+        if subject.kind == "claim":
+            return await self.made(subject) is not None
+        reads = self._ledger.database.reads
+        return await reads.fetchrow(_SQL.facts, subject.stream_id) is not None
+
+    async def _genuine(self) -> Genuine:
+        return Genuine(self._ledger.codec, await self._ledger.binding())

@@ -10,13 +10,14 @@ from uuid import UUID
 
 import msgspec
 
+from service.core.progress import Advance
 from service.facts.onboardings import OnboardingStarted
 from service.ledger.database import Row
 from service.ledger.decoding import StoredEvent, Unread
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
-from service.privacy.log_pages import Advance, each_page
+from service.privacy.log_pages import each_page
 from service.privacy.text_search import Sought
 
 PAGE: Final = 500

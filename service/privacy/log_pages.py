@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
+from service.core.progress import Advance
 from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.ledger import Ledger, Transaction
@@ -13,8 +14,6 @@ SECONDS_MAX: Final = 60.0
 
 _SQL = queries("service.privacy")
 _T = TypeVar("_T")
-
-Advance = Callable[[int], object]
 
 
 async def each_page(

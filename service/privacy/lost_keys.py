@@ -11,13 +11,14 @@ from uuid import UUID
 
 import msgspec
 
+from service.core.progress import Advance
 from service.ledger.codec import stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed, KeyUnknown
 from service.ledger.events import Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
-from service.privacy.log_pages import Advance, each_page
+from service.privacy.log_pages import each_page
 
 PAGE: Final = 1000
 NAMED_MAX: Final = 1000

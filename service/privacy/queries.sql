@@ -109,16 +109,19 @@ where e.entity_id = $1
 select to_regclass($1) is not null as found
 
 -- name: facts
--- What an erasure decides on: how a subject's stream began, how long it is, whether it says already
--- that the subject was erased. No row's box is opened for it.
+-- What an erasure decides on: how a subject's stream began, and the version before the first free one:
+-- somebody may have taken a far one. No row's box is opened for it.
 select
     first.append_id as made_id, first.topic, first.state as made, first.mac as made_mac,
-    (select max(originator_version) from ledger.events where originator_id = $1) as version,
     (
-        select state from ledger.events
-        where originator_id = $1 and topic = 'PersonalDataErased'
-        order by originator_version limit 1
-    ) as erased
+        select min(e.originator_version)
+        from (
+            select originator_version, lead(originator_version) over (order by originator_version) as next
+            from ledger.events
+            where originator_id = $1
+        ) as e
+        where e.next - e.originator_version is distinct from 1
+    ) as version
 from ledger.events as first
 where first.originator_id = $1 and first.originator_version = 1
 
@@ -192,10 +195,19 @@ delete from ledger.uploads where claim_stream = $1 and minted_at < $2
 lock table ledger.entities, ledger.onboardings, ledger.claim_documents in row exclusive mode
 
 -- name: keys_left
--- Which of these data keys exist, and how long the streams of the same ids are. Nothing is unwrapped.
+-- Which of these data keys exist, and for the streams of the same ids the version before the first free
+-- one. Nothing is unwrapped.
 select
     k.key_id,
-    (select max(originator_version) from ledger.events where originator_id = k.key_id) as version
+    (
+        select min(e.originator_version)
+        from (
+            select originator_version, lead(originator_version) over (order by originator_version) as next
+            from ledger.events
+            where originator_id = k.key_id
+        ) as e
+        where e.next - e.originator_version is distinct from 1
+    ) as version
 from ledger.data_keys as k
 where k.key_id = any($1::uuid[])
 order by k.key_id
@@ -323,6 +335,14 @@ from ledger.onboardings as o
 where o.entity_id = $1 and m.stream_id = o.stream_id and m.state = 'waiting'
 returning m.message_id
 
+-- name: told
+-- Of some streams ($1), the events of a topic ($2) with at most $3 bytes, each oldest first.
+select
+    0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where e.originator_id = any($1::uuid[]) and e.topic = $2 and octet_length(e.state) <= $3
+order by e.originator_id, e.originator_version
+
 -- name: unlisted
 -- How many subjects were erased by the log whom the erasure list does not name: neither their streams,
 -- nor their claims. A link is none of its own: it may have been redeemed after its entity's erasure
@@ -338,6 +358,17 @@ where
     and e.originator_id not in (
         select stream_id from ledger.claim_list where claim_id = any($2::text[])
     )
+
+-- name: unnumbered
+-- Of some streams ($1), the events that have no number, with what their MACs are of.
+select
+    0::bigint as position, e.append_id, e.originator_id, e.originator_version,
+    ledger.event_digest(e.originator_id, e.originator_version, e.topic, e.state) as digest,
+    e.mac
+from ledger.events as e
+where
+    e.originator_id = any($1::uuid[])
+    and not exists(select from ledger.log as l where l.append_id = e.append_id)
 
 -- name: uploads_of_claim
 -- Paths that were minted for a claim.

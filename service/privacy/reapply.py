@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from service.archive.port import ArchiveUnavailable
 from service.ledger.database import LedgerError
+from service.ledger.decoding import Unread
 from service.ledger.events import Cause, Unreadable
 from service.privacy.documents import Removed, StoredDocuments
 from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure
@@ -78,7 +79,9 @@ class Reapply:
         for name in names:
             try:
                 entry = await self._read(name)
-                erased.append((name, entry, await self._erase(entry)))
+                was = await self._erase(entry)
+                erased.append((name, entry, was))
+                faults += [ReapplyFault(name, _strange(one)) for one in was.unread] if was else []
             except _FAULTS as error:
                 faults.append(ReapplyFault(name, _words(error)))
             advance(1)
@@ -109,6 +112,11 @@ class Reapply:
             return Removed(0, 0)
         claim = Subject(entry.kind, entry.subject, entry.data_keys[0])
         return await self._modes[entry.ledger].documents.remove(claim)
+
+
+def _strange(event: Unread) -> str:
+    place = f"version {event.version} of stream {event.stream_id}"
+    return f"done without {place}: {event.fault}"
 
 
 def _words(error: Exception) -> str:

@@ -14,6 +14,7 @@ from service.privacy.find import Place, Search
 from service.privacy.reapply import Parts
 from service.privacy.text_search import Sought
 from tests.document_store import Documents
+from tests.progress import Shown
 from tests.world import STAFF
 
 
@@ -56,8 +57,9 @@ class Privacy:
         """Erase an entity."""
         subject = await self.parts().erasures.entity(entity_id)
         assert subject is not None
-        each = (lambda _claims: lambda _steps: None) if with_claims else None
-        return await erase_entity(self.parts(), subject, reason, STAFF, each)
+        return await erase_entity(
+            self.parts(), subject, reason, STAFF, Shown(), with_claims=with_claims
+        )
 
     async def found(self, email: str) -> list[Place]:
         """Return the places of an address in every ledger."""

@@ -297,6 +297,7 @@ async def test_a_row_has_no_other_business_erased(privacy, owner):
         "update live.claim_list set partner_id = 'ptn_none'",
         "delete from live.claim_list",
         "update live.connections set entity_id = 'ent_none'",
+        "delete from live.entities",
     ],
 )
 async def test_a_row_hides_no_claim_and_no_link_from_an_erasure(privacy, owner, alter):

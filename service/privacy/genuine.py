@@ -1,0 +1,82 @@
+"""Telling what events of this service say from events that others wrote, which stop no erasure."""
+
+from collections.abc import Iterable
+from typing import Final
+from uuid import UUID
+
+from service.ledger.binding import Binding
+from service.ledger.codec import Codec
+from service.ledger.database import Row
+from service.ledger.decoding import Unread, described
+from service.ledger.events import Event, Meta, Unreadable
+from service.ledger.following.parking import NOT_OURS
+from service.ledger.ledger import Transaction
+from service.ledger.sql import queries
+
+TOLD_BYTES_MAX: Final = 64 << 10
+"""Far more than an event has by which a link was redeemed, or a subject erased."""
+
+_SQL = queries("service.privacy")
+
+
+class Genuine:
+    """Reads events for an erasure, and notes in `unread` those that it goes on without.
+
+    These are events that another than this service wrote, and some that nobody can read and that
+    have no MAC, as in an installation older than these: whoever can write to the database could
+    keep a person's data from being erased by them. One that has a MAC and cannot be read is of a
+    later release. It may say that a claim or a link is this subject's, so it is raised.
+    """
+
+    def __init__(self, codec: Codec, binding: Binding) -> None:
+        """Begin with none that is unread. `binding` is what the ledger's events are told by."""
+        self._codec = codec
+        self._binding = binding
+        self.unread: list[Unread] = []
+        """Without positions; an event may be there twice."""
+
+    def events(self, rows: Iterable[Row]) -> list[tuple[UUID, Event, Meta]]:
+        """Return what events of this service say, with their streams; personal fields are None.
+
+        Raises Unreadable where a later release wrote one.
+        """
+        found: list[tuple[UUID, Event, Meta]] = []
+        for row in rows:
+            _, append_id, stream, version, topic, state, mac = row
+            if not self._binding.is_ours(append_id, stream, version, topic, state, mac):
+                self._note(row, NOT_OURS)
+                continue
+            try:
+                found.append((stream, *self._codec.decode(stream, version, topic, state)))
+            except Unreadable as error:
+                if mac is not None:
+                    raise _later(error) from error
+                self._note(row, described(error))
+        return found
+
+    async def told(
+        self, transaction: Transaction, streams: Iterable[UUID], topic: type[Event]
+    ) -> list[tuple[UUID, Event, Meta]]:
+        """Return what the events of one topic in some streams say, as `events` does."""
+        rows = await transaction.fetch(_SQL.told, list(streams), topic.__name__, TOLD_BYTES_MAX)
+        return self.events(rows)
+
+    async def note_others(self, transaction: Transaction, streams: Iterable[UUID]) -> None:
+        """Note what others wrote into streams, and has no number: what follows gets none either."""
+        keys, oldest = self._binding.keys, self._binding.oldest
+        for row in await transaction.fetch(_SQL.unnumbered, list(streams)):
+            if not keys.is_ours(row["digest"], row["mac"], oldest=oldest):
+                self._note(row, NOT_OURS)
+
+    def _note(self, row: Row, fault: str) -> None:
+        _, append_id, stream, version, *_ = row
+        self.unread.append(Unread(0, append_id, stream, version, fault))
+
+
+def _later(error: Unreadable) -> Unreadable:
+    """Return why an event that this service wrote ends the erasure."""
+    fault = (
+        f"{error.fault}. A later release of this service wrote it, and it may say that a claim or "
+        "a link is this subject's: repeat the command with that release"
+    )
+    return Unreadable(fault, error.place)
