@@ -8,9 +8,11 @@ import click
 
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
+from service.cli.unread import gone_without
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
-from service.documents.sweep import StillLinked, Sweep, Swept
+from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.verify import verify as verified
+from service.ledger.decoding import Unread
 
 HOURS_MIN: Final = 1
 """An upload URL is valid for 15 minutes, and a slow upload ends a little later."""
@@ -67,18 +69,25 @@ def verified_answer(documents: int, erased: int, findings: list[Fields]) -> Fiel
 async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fields:
     """Remove uploads that no claim refers to, also from storage.
 
-    That none does is read from the log, each time: the read model may have lost rows.
+    That none does is read from the log, each time: the read model may have lost rows. What only an
+    event names that another than this service wrote is kept, `unread` lists the event, and it exits
+    with 1.
     """
     before = target.service.clock() - older_than
     modes: list[Fields] = []
+    unread: list[Unread] = []
     for mode, ledger in target.service.modes.items():
         sweeping = Sweep(ledger.ledger, ledger.storage.store, before, dry_run=dry_run)
-        with progress(f"sweeping {mode}", await sweeping.count()) as advance:
-            try:
-                modes.append({"mode": mode} | _counts(await sweeping.run(advance)))
-            except StillLinked as error:
-                raise click.ClickException(f"{mode}: {error}") from error
-    return {"dry_run": dry_run, "modes": modes}
+        try:
+            swept = await sweeping.run(progress)
+        except (StillLinked, AnotherSweep) as error:
+            raise click.ClickException(f"{mode}: {error}") from error
+        modes.append(
+            {"mode": mode} | _counts(swept) | {"unread": [one._asdict() for one in sweeping.unread]}
+        )
+        unread += sweeping.unread
+    answer = {"dry_run": dry_run, "modes": modes}
+    return Findings(answer, gone_without(unread)) if unread else answer
 
 
 def _counts(swept: list[Swept]) -> dict[str, int]:

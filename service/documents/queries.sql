@@ -108,7 +108,7 @@ returning u.storage_path
 delete from ledger.uploads where storage_path = $1 and swept_at is not null
 
 -- name: unforget
--- These uploads are linked to claims, and are nobody's to sweep.
+-- These uploads are named by events, and are nobody's to sweep.
 update ledger.uploads set swept_at = null where storage_path = any($1::text[])
 
 -- name: mint
@@ -130,13 +130,6 @@ where
 order by u.storage_path
 limit $3
 
--- name: orphans_count
--- How many uploads a sweep would look at.
-select count(*) as orphans
-from ledger.uploads as u
-where
-    (u.minted_at < $1 or u.swept_at is not null)
-    and not exists(
-        select from ledger.claim_documents as d
-        where d.storage_path = u.storage_path and not d.erased
-    )
+-- name: sweep_alone
+-- Whether no other sweep of this ledger ($1) is running, until this transaction ends.
+select pg_try_advisory_xact_lock(hashtext('claim-ledger sweep'), hashtext($1))

@@ -2,37 +2,47 @@
 
 Each takes four steps, so that an interrupted sweep loses nothing and leaves nothing for ever:
 1. under the claim's lock, mark the upload, unless a claim references it by now;
-2. read from the log that none does, a page of uploads at once: rows may have been lost or altered;
+2. once all are marked, read from the log that none does: rows may have been lost or altered;
 3. delete its object;
 4. delete its row. The next sweep resumes with every marked upload that still has a row.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
+from service.core.progress import Advance, Show
 from service.facts.claims import DocumentsAttached
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row
-from service.ledger.ledger import Ledger, StreamPart
+from service.ledger.decoding import Unread
+from service.ledger.following.parking import NOT_OURS
+from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
-from service.ledger.scan import each_of
+from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.storage.port import ObjectStore, StoredObject
 
 T = TypeVar("T")
 
 PAGE: Final = 10_000
-"""Uploads for which the log is read once."""
+"""Uploads that are read at once."""
 AT_ONCE: Final = 4
 """Concurrent uploads: as many as a ledger's pool has connections by default."""
 
-VERSIONS_MAX: Final = 1_000_000
-ERASURE_BYTES_MAX: Final = 64 << 10
-"""Far more than the event has by which a claim was erased."""
+SECONDS_MAX: Final = 86_400.0
+"""For a whole sweep."""
 
 _PATH: Final = re.compile(rb'(?<=")entities/[^"\\]+(?=")')
 """A path, as a whole value in the stored form of an event."""
@@ -42,6 +52,10 @@ _SQL = queries("service.documents")
 
 class StillLinked(Exception):
     """Claims' events name uploads to which, by the read model, none refers. Nothing was deleted."""
+
+
+class AnotherSweep(Exception):
+    """Another sweep of the same mode is running. Nothing was changed."""
 
 
 class Swept(NamedTuple):
@@ -62,24 +76,40 @@ class Sweep:
         self._store = store
         self._before = before
         self._dry_run = dry_run
+        self.unread: list[Unread] = []
+        """Events that another than this service wrote: uploads that they name are kept."""
 
-    async def count(self) -> int:
-        """Return how many uploads there are to look at."""
-        row = await self._ledger.database.background.fetchrow(_SQL.orphans_count, self._before)
-        return row["orphans"] if row is not None else 0
+    async def run(self, show: Show) -> list[Swept]:
+        """Sweep, and `show` how far it is.
 
-    async def run(self, advance: Callable[[int], object]) -> list[Swept]:
-        """Sweep, reporting progress to `advance`. Raises StorageUnavailable or StillLinked."""
-        swept: list[Swept] = []
-        async for page in self._pages():
-            are_free = await _few_at_once(self._forget, page)
-            free = [upload for upload, is_free in zip(page, are_free, strict=True) if is_free]
-            await self._refuse_linked([upload["storage_path"] for upload in free])
-            kept = len(page) - len(free)
-            swept += [Swept(is_gone=False, found=None)] * kept
-            advance(kept)
-            swept += await _few_at_once(self._remove, free, advance)
-        return swept
+        Raises StorageUnavailable, StillLinked, or AnotherSweep.
+        """
+        name = self._ledger.name
+        async with self._alone():
+            uploads = [upload async for page in self._pages() for upload in page]
+            with show(f"marking uploads of {name}", len(uploads)) as advance:
+                are_free = await _few_at_once(self._forget, uploads, advance)
+            free = [upload for upload, is_free in zip(uploads, are_free, strict=True) if is_free]
+            unnamed = await self._unnamed(free, show)
+            with show(f"sweeping {name}", len(unnamed)) as advance:
+                swept = await _few_at_once(self._remove, unnamed, advance)
+        return [Swept(is_gone=False, found=None)] * (len(uploads) - len(unnamed)) + swept
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncGenerator[None]:
+        """Keep out other sweeps, which may take back marks while this one deletes what it marked.
+
+        The lock is a transaction's, so that it can be held over a transaction pooler, too. Its
+        connection is one of `writes`: the sweep's own work has those of `background`.
+        """
+        if self._dry_run:
+            yield
+            return
+        name, writes = self._ledger.name, self._ledger.database.writes
+        async with writes.transaction(SECONDS_MAX) as connection:
+            if not await connection.fetchval(_SQL.sweep_alone.on(name), name):
+                raise AnotherSweep(f"another sweep of {name} is running")
+            yield
 
     async def _pages(self) -> AsyncIterator[list[Row]]:
         last = ""
@@ -110,35 +140,65 @@ class Sweep:
             now = await transaction.now()
             return await transaction.fetchrow(_SQL.forget, upload["storage_path"], now) is not None
 
-    async def _refuse_linked(self, paths: Sequence[str]) -> None:
-        """Raise StillLinked, with every mark taken back, where a claim's event names an upload.
+    async def _unnamed(self, uploads: Sequence[Row], show: Show) -> Sequence[Row]:
+        """Return the uploads that no event names; the marks of others are taken back.
 
         What no event names when all are marked, none will: whoever makes a claim looks for marks.
+        An event that another wrote links nothing, and is added to `unread`. What it names is kept
+        all the same, because nothing brings a deleted object back.
+
+        Raises StillLinked, with every mark taken back, where a claim's event names an upload.
         """
-        if not paths:
-            return
-        sought, linked = {path.encode() for path in paths}, dict[UUID, bytes]()
-        async for rows in each_of(self._ledger, [DocumentsAttached], lambda _: None):
-            for row in rows:
-                if not sought.isdisjoint(named := _PATH.findall(row["state"])):
-                    linked[row["originator_id"]] = next(one for one in named if one in sought)
-        part = StreamPart([PersonalDataErased], VERSIONS_MAX, ERASURE_BYTES_MAX, len(linked))
-        for erased in await self._ledger.read_part(list(linked), part) if linked else ():
-            linked.pop(erased.stream_id, None)
+        if not uploads:
+            return []
+        sought = {upload["storage_path"].encode() for upload in uploads}
+        linked, by_others = await self._named(sought, show)
         if linked:
-            if not self._dry_run:
-                await self._ledger.database.background.fetch(_SQL.unforget, paths)
-            first = next(iter(linked.values())).decode()
+            await self._unforget(sought)
+            first = min(linked.values()).decode()
             raise StillLinked(
                 f"{len(linked)} claims refer to uploads that the read model claim_documents has "
                 f"lost, such as {first}: `projections rebuild claim_documents`, and sweep again"
             )
+        await self._unforget(by_others)
+        return [one for one in uploads if one["storage_path"].encode() not in by_others]
+
+    async def _named(self, sought: set[bytes], show: Show) -> tuple[dict[UUID, bytes], set[bytes]]:
+        """Return which paths that are `sought` the log names: one of each claim; those by others.
+
+        The claims are by their streams, less the erased ones.
+        """
+        ledger, linked, by_others = self._ledger, dict[UUID, bytes](), set[bytes]()
+        binding, erased, unread = await ledger.binding(), set[UUID](), list[Unread]()
+        topics = (DocumentsAttached, PersonalDataErased)
+        with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
+            async for rows in each_of(ledger, topics, advance):
+                for row in rows:
+                    _, append_id, stream, version, topic, state, _ = row
+                    is_erasure = topic == PersonalDataErased.__name__
+                    named = sought.intersection(_PATH.findall(state))
+                    if not (is_erasure or named):
+                        continue
+                    if not binding.ours([row]):
+                        by_others |= named
+                        unread.append(Unread(0, append_id, stream, version, NOT_OURS))
+                    elif is_erasure:
+                        erased.add(stream)
+                    else:
+                        linked[stream] = min(named)
+        self.unread = await placed(ledger, unread)
+        return {one: path for one, path in linked.items() if one not in erased}, by_others
+
+    async def _unforget(self, paths: Collection[bytes]) -> None:
+        if paths and not self._dry_run:
+            named = [path.decode() for path in paths]
+            await self._ledger.database.background.fetch(_SQL.unforget, named)
 
 
 async def _few_at_once(
     do: Callable[[Row], Awaitable[T]],
     uploads: Sequence[Row],
-    advance: Callable[[int], object] = lambda _steps: None,
+    advance: Advance,
 ) -> list[T]:
     done: list[T] = []
     for first in range(0, len(uploads), AT_ONCE):

@@ -1,17 +1,23 @@
 """Sweeps that race with claims for the same uploads, and interrupted sweeps."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from service.documents.sweep import StillLinked, Sweep, Swept
+from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.verify import verify
 from service.ledger.database import Row
+from service.ledger.following.parking import NOT_OURS
+from service.ledger.scan import appended
 from service.storage.port import ObjectStore, StorageUnavailable, StoredObject
 from tests.document_store import Documents, documents_on
+from tests.ledger.raw_events import RawEvent, put_into_log
+from tests.progress import Shown
 
 
 @pytest.fixture
@@ -61,7 +67,7 @@ def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) ->
 
 async def swept(documents: Documents, **more: Any) -> list[Swept]:
     """Sweep until nothing is left."""
-    return await sweep_of(documents, **more).run(lambda _steps: None)
+    return await sweep_of(documents, **more).run(Shown())
 
 
 async def objects(documents: Documents) -> list[str]:
@@ -172,7 +178,7 @@ async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
     ],
 )
 async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
-    """Whatever became of the rows: the whole sweep is refused, and leaves no marks."""
+    """Whatever became of the rows, or is forged: the sweep is refused, and leaves no marks."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -181,6 +187,8 @@ async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
     owner.execute("create table kept as table live.claim_documents")
     owner.execute("update live.uploads set claim_stream = gen_random_uuid()")
     owner.execute(alter)
+    (stream,) = owner.execute("select stream_id from live.claim_list").fetchone()
+    put_into_log(owner, 1_000_000, RawEvent(stream, 1_000, "PersonalDataErased", b""))
     for dry_run in (True, False):
         with pytest.raises(StillLinked, match=ref["storage_path"]):
             await swept(documents, dry_run=dry_run)
@@ -192,6 +200,45 @@ async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
     owner.execute("insert into live.claim_documents table kept")
     await swept(documents)
     assert await objects(documents) == [ref["storage_path"]]
+
+
+async def test_what_a_foreign_event_names_stops_no_sweep(documents, owner, monkeypatch):
+    """It is kept, without a mark, and reported; the rest goes, and the log is read once for all."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    kept, *rest = [await documents.uploaded(partner, entity, name) for name in "abc"]
+    live, shown = documents.world.service.modes["live"].ledger, Shown()
+    monkeypatch.setattr("service.documents.sweep.PAGE", 1)
+    sweeping = sweep_of(documents)
+    state = json.dumps({"data": {"documents": [{"storage_path": kept["storage_path"]}]}})
+    event = RawEvent(uuid4(), 1, "DocumentsAttached", state.encode())
+    append_id = put_into_log(owner, 1_000_000, event)
+    done = await sweeping.run(shown)
+    (left,) = sweeping.unread
+    assert (left.append_id, left.position, left.fault) == (append_id, 1_000_000, NOT_OURS)
+    assert ([one.is_gone for one in done], len(rest)) == ([False, True, True], 2)
+    assert await objects(documents) == [kept["storage_path"]]
+    marks = "select storage_path, swept_at from live.uploads"
+    assert owner.execute(marks).fetchall() == [(kept["storage_path"], None)]
+    size = await appended(live)
+    assert shown.stages == {
+        "marking uploads of live": (3, 3),
+        "reading live (events)": (size, size),
+        "sweeping live": (2, 2),
+    }
+
+
+async def test_one_sweep_at_a_time(documents):
+    """A second one is refused: it could take back marks by which the first deletes."""
+    partner = await documents.world.partner()
+    await documents.uploaded(partner, await partner.connected_entity())
+
+    async def another(_call: str) -> None:
+        with pytest.raises(AnotherSweep, match="another sweep of live is running"):
+            await swept(documents)
+
+    store = Interposed(documents.counted["live"].inner, another)
+    assert [one.is_gone for one in await swept(documents, store=store)] == [True]
 
 
 async def test_an_audit_tolerates_concurrent_links(documents):

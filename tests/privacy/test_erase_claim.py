@@ -10,6 +10,7 @@ from service.archive.port import ArchiveUnavailable
 from service.core.errors import Refusal
 from service.documents.sweep import Sweep
 from service.documents.verify import verify
+from tests.progress import Shown
 from tests.world import STAFF
 
 CANARY = "canary-Zoë"
@@ -173,7 +174,7 @@ async def test_a_sweep_takes_what_an_erased_claim_left(privacy, database_url):
     subject = await privacy.claim(made["claim_id"])
     await privacy.parts().erasures.erase(subject, "case 1", STAFF)  # cut off before storage
     later = privacy.service.clock() + timedelta(hours=1)
-    swept = await Sweep(live.ledger, live.storage.store, later, dry_run=False).run(lambda _: None)
+    swept = await Sweep(live.ledger, live.storage.store, later, dry_run=False).run(Shown())
     with psycopg.connect(database_url) as owner:
         left = owner.execute("select count(*) from live.uploads").fetchone()
     assert [(one.is_gone, one.found.name) for one in swept] == [(True, ref["storage_path"])]
