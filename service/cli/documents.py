@@ -8,7 +8,7 @@ import click
 
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.unread import gone_without
+from service.cli.unread import without_effect
 from service.cli.verdict import Fields, Findings, Fine, counted, listed
 from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.verify import verify as verified
@@ -87,7 +87,7 @@ async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fiel
         )
         unread += sweeping.unread
     answer = {"dry_run": dry_run, "modes": modes}
-    return Findings(answer, gone_without(unread)) if unread else answer
+    return Findings(answer, without_effect(unread)) if unread else answer
 
 
 def _counts(swept: list[Swept]) -> dict[str, int]:

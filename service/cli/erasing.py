@@ -9,7 +9,7 @@ import click
 from service.cli.output import columns_of
 from service.cli.target import Target
 from service.cli.terminal import progress
-from service.cli.unread import gone_without
+from service.cli.unread import without_effect
 from service.cli.verdict import Fields, Findings, counted
 from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
@@ -153,7 +153,7 @@ def _left(done: ErasureDone) -> list[str]:
             "entity's, and `projections verify` tells more"
         )
     if done.unread:
-        left.append(gone_without(done.unread))
+        left.append(without_effect(done.unread))
     if done.objects.left:
         left.append(f"{counted(done.objects.left, 'document')} still stored")
     return left

@@ -1,4 +1,4 @@
-"""Events that a command went on without, in a person's words."""
+"""Events that had no effect on a command, in a person's words."""
 
 from collections.abc import Sequence
 
@@ -6,13 +6,11 @@ from service.cli.verdict import counted, listed
 from service.ledger.decoding import Unread
 
 
-def gone_without(unread: Sequence[Unread]) -> str:
-    """Return where these events are, what is wrong with each, and what to do."""
+def without_effect(unread: Sequence[Unread]) -> str:
+    """Return where these events are, what is wrong with each, and where it says what to do."""
     faults = listed([f"{_place(one)}: {one.fault}" for one in unread])
-    return (
-        f'gone on without {counted(len(unread), "event")} ({faults}): "Events set aside" in the '
-        "runbook says what to do, then run the same command again"
-    )
+    events = counted(len(unread), "event")
+    return f'{events} had no effect ({faults}); see "Events set aside" in the runbook'
 
 
 def _place(event: Unread) -> str:

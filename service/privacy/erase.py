@@ -18,8 +18,8 @@ class ErasureDone(NamedTuple):
     """The outcome. `claims` are those of an entity, as they were before they were erased.
 
     Of these, `foreign` were left alone: no event of this service says that they are the entity's.
-    `unread` are events that name the entity, or are in the streams of what was erased, and from
-    which nothing followed: another wrote them, or nobody can read them.
+    `unread` are events that name the entity, or are in the streams of what was erased, and had no
+    effect: another than this service wrote them, or nobody can read them.
     """
 
     erased: Erased

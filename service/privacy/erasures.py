@@ -68,7 +68,7 @@ class Erased(NamedTuple):
     """The outcome; for a subject that was erased before, when and why.
 
     `keys` counts the keys that this call destroyed, `mail` the mails that it cancelled. `unread`
-    are events in the subject's streams that nothing followed from.
+    are events in the subject's streams that had no effect.
     """
 
     at: datetime

@@ -116,7 +116,7 @@ class Reapply:
 
 def _strange(event: Unread) -> str:
     place = f"version {event.version} of stream {event.stream_id}"
-    return f"done without {place}: {event.fault}"
+    return f"{place} had no effect: {event.fault}"
 
 
 def _words(error: Exception) -> str:

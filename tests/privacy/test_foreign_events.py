@@ -22,6 +22,7 @@ from service.privacy.erase import erase_entity
 from service.privacy.erasure_list import ErasureList
 from service.privacy.erasures import Subject
 from service.privacy.genuine import Genuine
+from service.privacy.reapply import Reapply
 from tests.ledger.raw_events import RawEvent, write_foreign, write_raw
 from tests.patience import PATIENCE_SECONDS
 from tests.progress import Shown
@@ -64,7 +65,7 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
     entity_id = await live.entities.add("Canary", "zoe@example.com", None, STAFF)
     partner_id = await service.partners.add("Partner", "p@example.com", STAFF)
     await service.partners.approve(partner_id, STAFF)
-    caller = Caller(partner_id, "", "key_1", "live", 0, False, False, "req_1")
+    caller = Caller(partner_id, "key_1", "live", 0, False, False, "req_1")
     links = [await live.connections.issue_link(caller, "u", "for Zoë") for _ in range(2)]
     await live.connections.approve(links[0].connect_url.rpartition("/")[2], entity_id, STAFF)
     owner.execute("update live.connect_links set entity_id = %s", (entity_id,))
@@ -79,7 +80,11 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
         RawEvent(other_link, 2, "ConnectLinkRedeemed", b""),
         RawEvent(uuid4(), 1, "ClaimCreated", state),
     )
-    parts = service.privacy(ErasureList(DirectoryArchive(tmp_path)))["live"]
+    listed = ErasureList(DirectoryArchive(tmp_path))
+    parts = service.privacy(listed)["live"]
+
+    async def forget(_mode, _entity_id):
+        pass
 
     async def erase():
         done = await erase_entity(parts, subject, "case 1", STAFF, Shown(), with_claims=True)
@@ -91,7 +96,7 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
     done = await erase()
     told = answer_of("live", subject, done, with_claims=True)
     assert isinstance(told, Findings)
-    assert f"gone on without 4 events (not numbered, append_id {written[0]}: " in told.verdict
+    assert f"4 events had no effect (not numbered, append_id {written[0]}: " in told.verdict
     assert [one["append_id"] for one in told["unread"]] == written
     assert {one["fault"] for one in told["unread"]} == {NOT_OURS}
     kept = owner.execute("select key_id from live.data_keys").fetchall()
@@ -103,6 +108,10 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
     )
     erased = {one for (one,) in owner.execute(numbered)}
     assert erased == {subject.stream_id, redeemed_link}
+    await write_foreign(ledger, RawEvent(subject.stream_id, 9, "PersonalDataErased", b""))
+    again = Reapply(listed, service.privacy(listed), forget, STAFF)
+    (fault, *_) = (await again.run(await listed.names(), lambda _: None)).faults
+    assert fault.fault == f"version 9 of stream {subject.stream_id} had no effect: {NOT_OURS}"
 
 
 async def test_what_a_later_release_wrote_of_an_entity_ends_its_erasure(privacy, owner):
