@@ -69,24 +69,23 @@ def verified_answer(documents: int, erased: int, findings: list[Fields]) -> Fiel
 async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fields:
     """Remove uploads that no claim refers to, also from storage.
 
-    That none does is read from the log, each time: the read model may have lost rows. What only an
-    event names that another than this service wrote is kept, `unread` lists the event, and it exits
-    with 1.
+    That none does is read from the log, each time: the read model may have lost rows. An upload
+    that only an event names that this service did not write is kept: `unread` lists the event, and
+    the command exits with 1.
     """
     before = target.service.clock() - older_than
     modes: list[Fields] = []
     unread: list[Unread] = []
+    events: list[Fields] = []
     for mode, ledger in target.service.modes.items():
         sweeping = Sweep(ledger.ledger, ledger.storage.store, before, dry_run=dry_run)
         try:
-            swept = await sweeping.run(progress)
+            modes.append({"mode": mode} | _counts(await sweeping.run(progress)))
         except (StillLinked, AnotherSweep) as error:
             raise click.ClickException(f"{mode}: {error}") from error
-        modes.append(
-            {"mode": mode} | _counts(swept) | {"unread": [one._asdict() for one in sweeping.unread]}
-        )
         unread += sweeping.unread
-    answer = {"dry_run": dry_run, "modes": modes}
+        events += [{"mode": mode} | one._asdict() for one in sweeping.unread]
+    answer = {"dry_run": dry_run, "modes": modes, "unread": events}
     return Findings(answer, without_effect(unread)) if unread else answer
 
 

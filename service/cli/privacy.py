@@ -52,8 +52,8 @@ async def erase(
 
     Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
     stay. An entity's claims are separate: they are listed, and stay without `--with-claims`. They,
-    and the links that it redeemed, are read from the whole log. Events that another than this
-    service wrote, or that cannot be read, do not stop it: `unread` lists them, and it exits with 1.
+    and the links that it redeemed, are read from the whole log. Events that this
+    service did not write do not stop it: `unread` lists them, and it exits with 1.
     """
     _check(claim_id, entity_id, reason, with_claims=with_claims)
     listed = erasure_list(target)

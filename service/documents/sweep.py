@@ -77,7 +77,7 @@ class Sweep:
         self._before = before
         self._dry_run = dry_run
         self.unread: list[Unread] = []
-        """Events that another than this service wrote: uploads that they name are kept."""
+        """Events that this service did not write. Uploads that they name are kept."""
 
     async def run(self, show: Show) -> list[Swept]:
         """Sweep, and `show` how far it is.
@@ -108,7 +108,7 @@ class Sweep:
         name, writes = self._ledger.name, self._ledger.database.writes
         async with writes.transaction(SECONDS_MAX) as connection:
             if not await connection.fetchval(_SQL.sweep_alone.on(name), name):
-                raise AnotherSweep(f"another sweep of {name} is running")
+                raise AnotherSweep("another sweep is running")
             yield
 
     async def _pages(self) -> AsyncIterator[list[Row]]:
@@ -144,8 +144,8 @@ class Sweep:
         """Return the uploads that no event names; the marks of others are taken back.
 
         What no event names when all are marked, none will: whoever makes a claim looks for marks.
-        An event that another wrote links nothing, and is added to `unread`. What it names is kept
-        all the same, because nothing brings a deleted object back.
+        An event that this service did not write links nothing, and is added to `unread`. What it
+        names is kept nevertheless, because nothing brings a deleted object back.
 
         Raises StillLinked, with every mark taken back, where a claim's event names an upload.
         """

@@ -56,7 +56,7 @@ class Subject(NamedTuple):
 class Named(NamedTuple):
     """What events say is an entity's: claims by their ids, with their streams, and links.
 
-    Others that name it are `unread`: nobody knows what they say, or another wrote them.
+    Events that also have its id, and that this service did not write, are `unread`.
     """
 
     claims: Mapping[str, UUID]

@@ -1,4 +1,4 @@
-"""Telling what events of this service say from events that others wrote, which stop no erasure."""
+"""Reading the events that an erasure decides on, and ignoring those that others wrote."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -20,12 +20,13 @@ _SQL = queries("service.privacy")
 
 
 class Genuine:
-    """Reads events for an erasure, and notes in `unread` those that it goes on without.
+    """Reads events for an erasure, and collects in `unread` those that have no effect on it.
 
-    These are events that another than this service wrote, and some that nobody can read and that
-    have no MAC, as in an installation older than these: whoever can write to the database could
-    keep a person's data from being erased by them. One that has a MAC and cannot be read is of a
-    later release. It may say that a claim or a link is this subject's, so it is raised.
+    These are the events that this service did not write. Where events need no MAC yet, these are
+    also events without one that cannot be read. Otherwise, whoever can write to the database could
+    keep a person's data from being erased. An event that has a valid MAC and cannot be read was
+    written by a later release. It may say that a claim or a link is this subject's, so it is an
+    error.
     """
 
     def __init__(self, codec: Codec, binding: Binding) -> None:
@@ -33,7 +34,7 @@ class Genuine:
         self._codec = codec
         self._binding = binding
         self.unread: list[Unread] = []
-        """Without positions; an event may be there twice."""
+        """Without positions. An event may be in it twice."""
 
     def events(self, rows: Iterable[Row]) -> list[tuple[UUID, Event, Meta]]:
         """Return what events of this service say, with their streams; personal fields are None.
@@ -62,7 +63,7 @@ class Genuine:
         return self.events(rows)
 
     async def note_others(self, transaction: Transaction, streams: Iterable[UUID]) -> None:
-        """Note what others wrote into streams, and has no number: what follows gets none either."""
+        """Collect what others wrote and has no number: what follows in its stream gets none."""
         keys, oldest = self._binding.keys, self._binding.oldest
         for row in await transaction.fetch(_SQL.unnumbered, list(streams)):
             if not keys.is_ours(row["digest"], row["mac"], oldest=oldest):

@@ -234,7 +234,7 @@ async def test_one_sweep_at_a_time(documents):
     await documents.uploaded(partner, await partner.connected_entity())
 
     async def another(_call: str) -> None:
-        with pytest.raises(AnotherSweep, match="another sweep of live is running"):
+        with pytest.raises(AnotherSweep, match="another sweep is running"):
             await swept(documents)
 
     store = Interposed(documents.counted["live"].inner, another)
