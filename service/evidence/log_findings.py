@@ -16,7 +16,7 @@ from service.ledger.event_macs import EventKeys, event_digest
 from service.ledger.sql import queries
 
 ACTORS: Final = "actors"
-"""Events in the name of somebody who could not act."""
+"""The kind of findings about events whose actors could not act."""
 TREE_NODES: Final = "tree_nodes"
 """Kept nodes of the tree that are not those of the log."""
 

@@ -19,7 +19,7 @@ BATCH_BYTES_MAX: Final = 256 * 1024
 COMMAND_BYTES: Final = 2 * 1024
 """What a command weighs beside its own bytes: its events, keys and rows."""
 LARGE_BYTES: Final = 32 * 1024
-"""A command of more goes with the large ones, of which one batch runs at a time."""
+"""A heavier command goes into a large batch; one large batch runs at a time."""
 GROWTH_BYTES: Final = 2 * 1024
 """By how much a batch may be larger after one that ended in time."""
 NEWEST: Final = 0.1

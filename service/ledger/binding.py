@@ -116,7 +116,7 @@ class Binding(NamedTuple):
         for event in events:
             _, append_id, stream, version, topic, state, mac = event
             digest = event_digest(stream, version, topic, state)
-            # Nearly all are of the present key, whatever was before it.
+            # Nearly all events have the present key, whatever key was valid before it.
             if (counts and mac == usual + made(digest)) or self.keys.is_ours(
                 digest, mac, oldest=self._oldest_after(append_id)
             ):

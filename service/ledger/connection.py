@@ -16,7 +16,7 @@ from asyncpg.pool import PoolConnectionProxy
 from service.ledger.dates import read_every_date
 
 CONNECT_SECONDS_MAX: Final = 5.0
-"""For one attempt to connect, whoever waits for it: a busy server takes longer than a request."""
+"""For one attempt to connect, for all callers: a busy server takes longer than a request may."""
 
 SILENT_SECONDS_MAX: Final = 30.0
 """How long an unanswered statement is waited for before PostgreSQL is asked whether it works on
@@ -138,7 +138,7 @@ class LedgerConnection(ReachableConnection):
 
 
 Accept = Callable[[LedgerConnection], Awaitable[None]]
-"""Looks at a new connection; raises where it is not to be used."""
+"""Checks a new connection; raises if it may not be used."""
 
 
 class Drain:

@@ -34,15 +34,14 @@ BACKGROUND_SIZE: Final = 4
 the archive), and the sequencer still has a connection."""
 
 _BY_INDEX: Final = {"enable_seqscan": "off", "jit": "off"}
-"""Plans are by index, whatever tables held when a session made them: those of a new installation
-are empty at first, and would be read whole for minutes, until PostgreSQL has analysed them.
-
-Before PostgreSQL 18 a plan that has to read a table whole counts as the costliest of all then, and
-would be compiled at each execution, for a tenth of a second."""
+"""Plans use indexes, whatever tables contained when a session made the plans. The tables of a new
+installation are empty at first, so plans would read whole tables for minutes, until PostgreSQL has
+analysed them. Before PostgreSQL 18, a plan that has to read a whole table then counts as the
+costliest of all, and would be compiled at each execution, for a tenth of a second."""
 
 _PLANNED_ONCE: Final = {"plan_cache_mode": "force_generic_plan"}
-"""Requests look up a few rows by index, whatever they ask for. For arrays of few values PostgreSQL
-would plan anew each time, which takes several times as long as the look-up."""
+"""Requests look up a few rows by index, whatever they ask for. For arrays of few values, PostgreSQL
+would plan each time, which takes several times as long as the lookup."""
 
 _PLANNED_AGAIN: Final = "set plan_cache_mode = force_custom_plan"
 """Citus can plan a statement that writes several tables only when it has the arguments."""
@@ -130,7 +129,8 @@ class Pool:
                     reuse = not isinstance(error, _LOST)
                     raise
                 finally:
-                    # What goes on is waited for elsewhere: this caller may be out of time.
+                    # Another task waits for the running statement, because this caller may be out
+                    # of time.
                     if reuse and connection.is_settled:
                         await pool.release(lent)
                     else:
@@ -298,8 +298,9 @@ class Database:
         try:
             row = await self.reads.fetchrow(_SQL.is_at_work, server_pid, self.is_pooled)
         except LedgerError:
-            # It answers nobody. A pooler may only have no place left to ask by. It would drop the
-            # backend of a connection that is closed, which goes on, and open another.
+            # The server does not respond to anybody. Or a pooler has no place left for the check.
+            # If we closed the connection, the pooler would drop its backend, which continues, and
+            # open another.
             return self.is_pooled
         return row is not None and row["is_at_work"]
 

@@ -30,7 +30,7 @@ class StoredEvent(NamedTuple):
 
 
 StoredRow = StoredEvent | Row
-"""A row of the same columns will do; nobody needs the last one to decode it."""
+"""Another row of the same columns will do: decoding does not need the last one."""
 
 
 def is_full(rows: Sequence[Row]) -> bool:

@@ -96,4 +96,4 @@ ERASED = "[erased]"
 """Stands in read models where a person's data was, once their key is destroyed."""
 
 KEY_MISSING = "[key missing]"
-"""Is shown where a person's data cannot be read although nobody erased it: its key is gone."""
+"""Shown if a person's data cannot be read although nobody erased it: its key is missing."""

@@ -11,7 +11,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 RANGE: Final = 20_000
-"""Ids that one statement looks at: tens of milliseconds of PostgreSQL's."""
+"""How many ids one statement reads: tens of milliseconds of PostgreSQL's time."""
 
 _SQL = queries("service.ledger")
 

@@ -34,7 +34,7 @@ BATCH_MAX = 2000
 BATCH_BYTES_MAX = 32 << 20
 """Of their states, which PostgreSQL reads and hashes. The event that reaches them is the last."""
 NUMBERING_SECONDS_MAX = 10.0
-"""How long another process may hold the head while somebody waits for numbers."""
+"""How long another process may hold the head while a caller waits for numbers."""
 BATCH_SECONDS_MAX = 30.0
 """Longer than a request may wait: a slow disk must still get a batch done."""
 TREE_PART = 50_000

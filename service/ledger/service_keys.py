@@ -26,7 +26,7 @@ _LAST: Final = 255
 REREAD_SECONDS: float = 60.0
 """How often a process that works looks whether there are other event keys."""
 STALE_SECONDS: float = 240.0
-"""A process that has not looked for so long, because it was idle, looks before it goes on."""
+"""A process that has not checked for this long, because it was idle, checks before it continues."""
 SIGNS_AFTER: timedelta = timedelta(minutes=5)
 """A new event key signs after this: later than STALE_SECONDS, so that every process knows it."""
 

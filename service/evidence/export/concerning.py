@@ -44,7 +44,8 @@ async def _rows(
 ) -> list[Row]:
     lineages = lineage_stream(ledger.name)
     async with ledger.database.background.transaction(SEARCH_SECONDS_MAX) as connection:
-        # Before the rest: what activity takes in meanwhile is looked at in the log, not missed.
+        # Taken before the rest: events that activity adds meanwhile are found in the log, not
+        # missed.
         reached = 0 if search else await connection.fetchval(_SQL.indexed.on(ledger.name), size)
         sql = _SQL.entity.on(ledger.name)
         return await connection.fetch(sql, size, entity_id, lineages, first, reached)

@@ -101,7 +101,7 @@ class _Events:
         self._keys = keys
         self._demands = demands
         self.countersigned = Countersigned()
-        """What others have signed of the checkpoint, as far as it is demanded."""
+        """The signatures of others on the checkpoint, as far as they are required."""
         self.older_root: bytes | None = None
         self.next = header.first
         self.count = 0

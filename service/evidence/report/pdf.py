@@ -79,7 +79,7 @@ class PdfWriter:
             *_wrapped(by, _TEXT, 7, _COLUMNS[2][1]),
             *_wrapped(", ".join((*data, *personal)), _TEXT, 7, _COLUMNS[2][1]),
         ]
-        # What is longer than a page goes on over the next one.
+        # Text that is longer than a page continues on the next one.
         for number, (text, font, size) in enumerate(rows):
             self._need(size * LEADING)
             if number == 0:

@@ -33,7 +33,7 @@ NETWORKS_MAX: Final = 500
 AT_ONCE: Final = 8
 """Objects that a process reads at once. The largest are bundles of entries, of at most 100 kB."""
 BYTES_MAX: Final = 1 << 20
-"""Of an object that is served: what is larger, somebody else has put there."""
+"""The largest object that is served; somebody else must have written a larger one."""
 _LINEAGE: Final = re.compile(r"lin_[0-9a-z]{26}", re.ASCII)
 _HEADERS: Final = {
     "Access-Control-Allow-Origin": "*",

@@ -29,7 +29,7 @@ from service.ledger.sql import queries
 LOOK_SECONDS: Final = 10.0
 """Between two looks whether there is a newer checkpoint."""
 AGAIN_SECONDS: Final = 600.0
-"""Between two looks whether what was written last is there still: somebody may have restored or
+"""How often to check that the last written object is still there: somebody may have restored or
 removed it."""
 EVENTS_MAX: Final = 65_536
 """Whose tiles are made at once, about 14 MB: unless two checkpoints are further apart (they are at

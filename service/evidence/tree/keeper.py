@@ -11,7 +11,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 LOOK_SECONDS: Final = 10.0
-"""Between two looks at whether a checkpoint has come."""
+"""How often to check whether there is a new checkpoint."""
 SLICE_SECONDS_MAX: Final = 60.0
 
 _SQL = queries("service.evidence.tree")

@@ -23,7 +23,7 @@ class Tile:
         while len(below := self._rows[-1]) > 1:
             self._rows.append(_above(below))
         self.above: list[bytes] | None = None
-        """The proof of the root of a full tile, once somebody wanted it."""
+        """The proof of a full tile's root, once it has been requested."""
 
     @property
     def hashes(self) -> Sequence[bytes]:

@@ -28,7 +28,7 @@ SYSTEM: Final = frozenset(
 """The parts of the service that append events by themselves."""
 
 FORMER: Final = frozenset({"staff:cli"})
-"""Actors who were nobody in particular, as releases recorded them whose events have no MAC."""
+"""Actors that name no particular person; earlier releases recorded them, in events without MACs."""
 
 REBOUND: Final = "ApiKeyRebound"
 """All that keys, of both modes, do in the ledger of accounts: each binds its own hash."""

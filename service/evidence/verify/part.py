@@ -29,7 +29,7 @@ STEP: Final = 200_000
 BEYOND: Final = (1 << 63) - 1
 STREAM_BYTES: Final = 16
 _PASSED_MIN: Final = 4096
-"""Rows after which the tree grows: it is told to another process, and fewer cost more each."""
+"""Rows after which the tree grows and another process is informed; smaller steps cost more each."""
 _TOPICS_MAX: Final = 10_000
 _SIGNATURE: Final = b"PGCOPY\n\xff\r\n\0"
 _HEADER_BYTES: Final = 19
@@ -197,7 +197,7 @@ class PartCheck:
         self._subtrees.extend(leaves[done:])
         self._send(Passed(len(leaves) - done, size + len(leaves), ()))
 
-    # One loop, long as it is: a call for each step of it would cost as much as the steps.
+    # One long loop: a call for each of its steps would cost as much as the steps.
     def _rows(self, data: bytes, leaves: list[bytes]) -> bytes:  # noqa: C901, PLR0912, PLR0915
         """Check the whole rows of what was sent; return what is left of it."""
         at, size, due = 0, len(data), self._due

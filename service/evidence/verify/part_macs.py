@@ -25,7 +25,7 @@ class PartMacs:
         self.oldest = UNBOUND
         self._stream = boundary_stream(ledger).bytes
         known = {} if keys is None else keys.keys
-        # A key that nobody has: no event is ours until `check` has said so of one.
+        # An id that no key has: no event is ours until `check` has accepted one.
         self._usual = (b"\0", keyed_hash(token_bytes(HASH_BYTES)))
         self._made = {key_id: keyed_hash(key) for key_id, key in known.items()}
 

@@ -119,7 +119,7 @@ class Beside:
         if not self._before:
             before = await self._transaction.fetch(_SQL.states, first - 1 - BEFORE_MAX, first - 1)
             self._before = [row["state"] for row in before]
-        # After the rows were read: whoever acts in one of them is known to the accounts by then.
+        # Read after the rows, so that the accounts know everybody who acts in one of them.
         while not await self._people.catch_up(PEOPLE_SECONDS):
             pass  # another ledger's pass has ended, and forgot them
         streams = Streams()

@@ -44,7 +44,7 @@ SLICE_SECONDS_MAX: Final = 60.0
 FIRST_SECONDS: Final = 30.0
 """After its start a process leaves the log alone: others may be starting, too."""
 LOOK_SECONDS: Final = 60.0
-"""Between two looks at whether a pass is due."""
+"""How often to check whether a pass is due."""
 
 _SQL = queries("service.evidence.verify")
 

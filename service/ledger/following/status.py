@@ -14,7 +14,7 @@ from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 
 STALLED_SECONDS: float = 5.0
-"""An event that waits for its number this long, while the head stands still: nobody numbers."""
+"""If an event waits this long for its number while the head does not move, no process numbers."""
 WATCH_SECONDS: float = 1.0
 """How long the head is watched before it counts as standing still. A sequencer's longest pause is
 half a second."""

@@ -16,12 +16,12 @@ CONNECT_SECONDS_MAX: Final = 10
 CLOSED: Final = (asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What the driver raises on a connection that has been lost before."""
 
-# Pages of the log are joined by index however large the planner believes them to be: its guess for
-# a range of parameters is a fixed share of the table. No parallel workers: how many processors a
-# rebuild takes is said by its processes. Commits are not waited for, but for the swap's: a rebuild
-# that is lost is made again. A rebuild that was killed, or stands still, lets go of its locks, and
-# it waits for none for long. Statements alone have no limit, whatever the login's own is: an index
-# may take hours.
+# Pages of the log are joined by index, however large the planner believes them to be: its guess for
+# a range of parameters is a fixed share of the table. No parallel workers: the number of processes
+# determines how many processors a rebuild uses. Commits are not waited for, except the swap's,
+# because a lost rebuild can be repeated. A rebuild that was killed, or hangs, releases its locks,
+# and never waits long for one. Statements have no time limit, whatever the login's own is, because
+# an index may take hours.
 SESSION: Final = Limits.of_background(BACKGROUND_SECONDS).settings | {
     "application_name": "claim-ledger rebuild",
     "statement_timeout": "0",

@@ -38,8 +38,8 @@ LOCK_MILLISECONDS: Final = 200
 WAITS_SECONDS: Final = (*(0.05, 0.1, 0.2, 0.5, 1.0, 2.0), *[5.0] * 30)
 """Between the tries: two and a half minutes in all."""
 VACUUM_MILLISECONDS: Final = 5_000
-"""How long a vacuum is waited for, which holds nobody up. PostgreSQL ends one of its own after
-deadlock_timeout, a second, when somebody waits for it."""
+"""How long to wait for a vacuum, which blocks nobody. PostgreSQL ends an autovacuum after
+deadlock_timeout, a second, if somebody waits for it."""
 NUMBERING_SECONDS: Final = 1.0
 """How long another process may hold the head while we hold the tables."""
 STATEMENT_SECONDS: Final = 10.0
