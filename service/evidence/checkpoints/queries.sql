@@ -99,9 +99,9 @@ where coalesce(bytes_before, 0) < $4
 order by position
 
 -- name: newest
--- The checkpoint that was made last, of whichever lineage, and whether there is no other.
-select origin, size, not exists(select from ledger.checkpoints offset 1) as is_only
-from ledger.checkpoints order by made_at desc, size desc limit 1
+-- The checkpoint that was made last, of whichever lineage, and the one before, which tells whether it is
+-- alone.
+select origin, size from ledger.checkpoints order by made_at desc, size desc limit 2
 
 -- name: notes
 -- Every checkpoint, or those of an origin, by size and age.

@@ -55,8 +55,8 @@ class StoredCheckpoints:
 
     async def newest_of_all(self) -> tuple[str, int, bool] | None:
         """Return origin and size of what was made last, and whether it is alone; not verified."""
-        row = await self._ledger.database.background.fetchrow(_SQL.newest)
-        return None if row is None else (row["origin"], row["size"], row["is_only"])
+        rows = await self._ledger.database.background.fetch(_SQL.newest)
+        return (rows[0]["origin"], rows[0]["size"], len(rows) == 1) if rows else None
 
     async def present(self) -> tuple[int, datetime] | None:
         """Return size and date of the newest lineage's largest checkpoint; nothing is verified.
