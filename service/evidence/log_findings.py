@@ -18,7 +18,7 @@ from service.ledger.sql import queries
 ACTORS: Final = "actors"
 """The kind of findings about events whose actors could not act."""
 TREE_NODES: Final = "tree_nodes"
-"""Kept nodes of the tree that are not those of the log."""
+"""The kind of findings about stored nodes of the tree that do not follow from the log."""
 
 FINDINGS: Final = queries("service.evidence").findings
 NOTE_FINDING: Final = queries("service.evidence").note_finding

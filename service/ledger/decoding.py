@@ -30,7 +30,7 @@ class StoredEvent(NamedTuple):
 
 
 StoredRow = StoredEvent | Row
-"""Another row of the same columns will do: decoding does not need the last one."""
+"""A row of the same columns may be used instead; decoding does not read the last one, `mac`."""
 
 
 def is_full(rows: Sequence[Row]) -> bool:
