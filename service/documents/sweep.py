@@ -164,9 +164,10 @@ class Sweep:
         return [one for one in uploads if one["storage_path"].encode() not in by_others]
 
     async def _named(self, sought: set[bytes], show: Show) -> tuple[dict[UUID, bytes], set[bytes]]:
-        """Return which paths that are `sought` the log names: one of each claim; those by others.
+        """Return which of the paths that are `sought` the log names.
 
-        The claims are by their streams, less the erased ones.
+        First one of each claim that has not been erased, by the claim's stream, then those that
+        events of others name.
         """
         ledger, linked, by_others = self._ledger, dict[UUID, bytes](), set[bytes]()
         binding, erased, unread = await ledger.binding(), set[UUID](), list[Unread]()
@@ -177,15 +178,14 @@ class Sweep:
                     _, append_id, stream, version, topic, state, _ = row
                     is_erasure = topic == PersonalDataErased.__name__
                     named = sought.intersection(_PATH.findall(state))
-                    if not (is_erasure or named):
-                        continue
-                    if not binding.ours([row]):
+                    is_ours = (is_erasure or named) and binding.ours([row])
+                    if is_ours and is_erasure:
+                        erased.add(stream)
+                    elif is_ours:
+                        linked[stream] = min(named)
+                    elif named:
                         by_others |= named
                         unread.append(Unread(0, append_id, stream, version, NOT_OURS))
-                    elif is_erasure:
-                        erased.add(stream)
-                    else:
-                        linked[stream] = min(named)
         self.unread = await placed(ledger, unread)
         return {one: path for one, path in linked.items() if one not in erased}, by_others
 

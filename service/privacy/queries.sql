@@ -336,12 +336,17 @@ where o.entity_id = $1 and m.stream_id = o.stream_id and m.state = 'waiting'
 returning m.message_id
 
 -- name: told
--- Of some streams ($1), the events of a topic ($2) with at most $3 bytes, each oldest first.
+-- Of each of some streams ($1), the first hundred events of a topic ($2) with at most $3 bytes: genuine
+-- ones are few, and others must not fill the memory.
 select
     0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
-from ledger.events as e
-where e.originator_id = any($1::uuid[]) and e.topic = $2 and octet_length(e.state) <= $3
-order by e.originator_id, e.originator_version
+from unnest($1::uuid[]) as asked (stream_id)
+cross join lateral (
+    select append_id, originator_id, originator_version, topic, state, mac
+    from ledger.events
+    where originator_id = asked.stream_id and topic = $2 and octet_length(state) <= $3
+    order by originator_version limit 100
+) as e
 
 -- name: unlisted
 -- How many subjects were erased by the log whom the erasure list does not name: neither their streams,
@@ -360,15 +365,21 @@ where
     )
 
 -- name: unnumbered
--- Of some streams ($1), the events that have no number, with what their MACs are of.
+-- Of each of some streams ($1), the first hundred events that have no number, with what their MACs are
+-- of.
 select
     0::bigint as position, e.append_id, e.originator_id, e.originator_version,
     ledger.event_digest(e.originator_id, e.originator_version, e.topic, e.state) as digest,
     e.mac
-from ledger.events as e
-where
-    e.originator_id = any($1::uuid[])
-    and not exists(select from ledger.log as l where l.append_id = e.append_id)
+from unnest($1::uuid[]) as asked (stream_id)
+cross join lateral (
+    select one.append_id, one.originator_id, one.originator_version, one.topic, one.state, one.mac
+    from ledger.events as one
+    where
+        one.originator_id = asked.stream_id
+        and not exists(select from ledger.log as l where l.append_id = one.append_id)
+    order by one.originator_version limit 100
+) as e
 
 -- name: uploads_of_claim
 -- Paths that were minted for a claim.

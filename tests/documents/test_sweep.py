@@ -213,6 +213,7 @@ async def test_what_a_foreign_event_names_stops_no_sweep(documents, owner, monke
     state = json.dumps({"data": {"documents": [{"storage_path": kept["storage_path"]}]}})
     event = RawEvent(uuid4(), 1, "DocumentsAttached", state.encode())
     append_id = put_into_log(owner, 1_000_000, event)
+    put_into_log(owner, 1_000_001, RawEvent(uuid4(), 1, "PersonalDataErased", b""))
     done = await sweeping.run(shown)
     (left,) = sweeping.unread
     assert (left.append_id, left.position, left.fault) == (append_id, 1_000_000, NOT_OURS)

@@ -112,6 +112,13 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
     again = Reapply(listed, service.privacy(listed), forget, STAFF)
     (fault, *_) = (await again.run(await listed.names(), lambda _: None)).faults
     assert fault.fault == f"version 9 of stream {subject.stream_id} had no effect: {NOT_OURS}"
+    owner.execute(
+        "insert into live.events (originator_id, originator_version, topic, state)"
+        " select %s, 100 + nr, 'PersonalDataErased', '' from generate_series(1, 200) as nr",
+        (subject.stream_id,),
+    )
+    flooded = (await erase()).erased
+    assert (flooded.is_new, len(flooded.unread) <= 100) == (False, True)
 
 
 async def test_what_a_later_release_wrote_of_an_entity_ends_its_erasure(privacy, owner):
