@@ -7,8 +7,6 @@ import json
 import logging
 import logging.config
 import re
-import time
-import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 import structlog
 
 from service.core import logs
+from tests.costs import five_milliseconds, share
 from tests.log_lines import logged
 
 CANARY = "canary owner@example.com"
@@ -254,27 +253,27 @@ def test_tests_can_listen(lines: Lines) -> None:
 
 
 def test_a_log_line_is_cheap(lines: Lines) -> None:
-    """A request's line costs microseconds (8 where this was written; the goal is 15)."""
-    log = structlog.get_logger()
+    """A request's line costs 8 microseconds (the goal is 15): 84 of them take less than 5 ms."""
+    log, written = structlog.get_logger(), 0
 
-    def line() -> None:
-        log.info(
-            "request",
-            request_id="req_01jnz3v7k8m9q2r4s6t8w0x2y4",
-            method="POST",
-            route="/v1/claims",
-            status=201,
-            duration_ms=3.215,
-            partner_id="prt_01jnz3v7k8m9q2r4s6t8w0x2y4",
-            key_id="key_01",
-            mode="live",
-        )
+    def write() -> None:
+        nonlocal written
+        for _ in range(84):
+            log.info(
+                "request",
+                request_id="req_01jnz3v7k8m9q2r4s6t8w0x2y4",
+                method="POST",
+                route="/v1/claims",
+                status=201,
+                duration_ms=3.215,
+                partner_id="prt_01jnz3v7k8m9q2r4s6t8w0x2y4",
+                key_id="key_01",
+                mode="live",
+            )
+            written += 1
 
-    count = 1000
-    # Of the processor, which other work that shares the machine does not count towards.
-    seconds = min(timeit.repeat(line, timer=time.process_time, number=count, repeat=5))
-    assert seconds / count * 1e6 < 60
-    assert len(lines()) == 5 * count
+    assert share(five_milliseconds(), write) <= 1
+    assert len(lines()) == written
 
 
 def log_calls() -> Iterator[tuple[str, ast.Call]]:
