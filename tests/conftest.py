@@ -9,6 +9,7 @@ from typing import Any
 
 import psycopg
 import pytest
+import pytest_asyncio
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
@@ -229,6 +230,17 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
     """Return a running service of this test's own."""
     mail_dir = tmp_path / "mail"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
+        yield one
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_database_url, tmp_path_factory) -> AsyncGenerator[World, None]:
+    """Return a running service that the tests of one module share, and none of them changes.
+
+    The module says `pytestmark = pytest.mark.asyncio(loop_scope="module")`.
+    """
+    mail_dir = tmp_path_factory.mktemp("shared") / "mail"
+    async with world_on(settings_for(module_database_url, mail_dir), mail_dir) as one:
         yield one
 
 

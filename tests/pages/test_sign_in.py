@@ -5,7 +5,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from service.pages.shell import safe_path
+from service.core.errors import Refusal
+from service.pages.shell import lead_to, safe_path
 from service.pages.sign_in import BROWSER_COOKIE
 from service.pages.visit import COOKIE
 from tests.pages.signing_in import (
@@ -127,6 +128,13 @@ async def test_a_form_leads_back_to_its_page(world):
 def test_our_own_paths_stay(path):
     """Encoded slashes are not slashes to a browser, so such a path stays on this host."""
     assert safe_path(path, "/other") == path
+
+
+def test_a_redirect_never_leads_to_what_a_header_cannot_hold():
+    """Whatever chose the path: it is not found."""
+    for path in ("/a\r\nSet-Cookie: x=y", "/\u202e", "/a b", "/\x7f", "", "//\t", "a"):
+        with pytest.raises(Refusal, match="not_found"):
+            lead_to(path)
 
 
 @pytest.mark.parametrize(
