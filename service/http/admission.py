@@ -99,9 +99,11 @@ class BodyRoom:
         expiry = loop.call_later(self.wait_seconds_max, _expire, turn)
         try:
             await turn
-        except asyncio.CancelledError:
+        except (Refusal, asyncio.CancelledError):
             if not turn.cancelled() and turn.exception() is None:  # its turn had come
                 self.give_back(owner, size)
+            else:  # room was kept free for it, in which those behind it may fit
+                self._admit()
             raise
         finally:
             expiry.cancel()

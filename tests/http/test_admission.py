@@ -12,6 +12,7 @@ from service.http.admission import (
     PER_SECOND_FIRST,
     SMALL_BYTES_MAX,
     Admission,
+    BodyRoom,
 )
 
 DEADLINE_SECONDS = 2.0
@@ -148,3 +149,23 @@ async def test_all_partners_together_have_a_limit():
     for place in places:
         place.leave()
     assert admission.room.held == {}
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True])
+async def test_whoever_gives_up_keeps_no_room_from_those_behind(is_cancelled):
+    """A large body waits first in line and never comes; a smaller one that fits is read at once."""
+    room = BodyRoom(60.0 if is_cancelled else 0.0)
+    half = LARGE // 2
+    await room.take("ptn_1", BODY_BYTES_OF_ONE_MAX)
+    await room.take("ptn_2", BODY_BYTES_OF_ONE_MAX - half)
+    first = asyncio.create_task(room.take("ptn_3", LARGE))
+    await asyncio.sleep(0)
+    room.wait_seconds_max = 60.0
+    behind = asyncio.create_task(room.take("ptn_4", half))
+    await asyncio.sleep(0)
+    if is_cancelled:
+        first.cancel()
+    await asyncio.wait([first])
+
+    assert room.held["ptn_4"] == half
+    await behind
