@@ -22,6 +22,9 @@ T = TypeVar("T", bound=msgspec.Struct)
 _ESCAPED_NUL: Final = rb"\u0000"
 """A raw NUL is never valid in JSON, so this is the only way to send one."""
 
+_SPACE: Final = b" \t\r\n"
+"""What may stand around a JSON text (RFC 8259, 2)."""
+
 _ROOM: Final = b" " * len(rb"\uDC00")
 """Behind a body that ends as an object does: msgspec calls half of a surrogate pair truncated where
 fewer bytes follow than the other half has."""
@@ -103,11 +106,12 @@ def check(type_: type[T], **values: object) -> T:
 
 
 def _decode_slowly(body: bytes, type_: type[T]) -> T:
-    if not body.strip(b" \t\r\n"):
+    if not body.strip(_SPACE):
         raise Refusal("body_required")
     try:
         body.decode()
-        value: object = _untyped.decode(body + _ROOM if body.endswith(b"}") else body)
+        is_whole = body.rstrip(_SPACE).endswith(b"}")
+        value: object = _untyped.decode(body + _ROOM if is_whole else body)
     except msgspec.ValidationError as error:
         # All that remains is an integer of more digits than Python will parse.
         message = "a number has too many digits"
