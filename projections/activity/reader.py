@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 
 from projections.activity.projector import subjects
-from service.ledger.codec import State, stored_form
+from service.ledger.codec import DAMAGE, State, stored_form
 from service.ledger.database import Connection, Row
 from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.events import Meta, Unreadable
@@ -114,14 +114,16 @@ class ActivityReader:
                 *(subject, needle, entries_max, reached, before),
                 *(wanted.topic, actor, looked_at, stored_actor),
             )
-            looked_to = None
-            if not is_all and len(rows) < entries_max:
-                looked_to = await connection.fetchval(
-                    _SQL.looked_to.on(schema), subject, reached, before, looked_at - 1
-                )
             found = [(row, _stored(row)) for row in reversed(rows)]
             about = partial(self._is_about, subject, actor)
             found = [(row, stored) for row, stored in found if about(row, stored)]
+            looked_to = None
+            if len(rows) == entries_max and len(found) < len(rows):
+                looked_to = rows[-1]["position"]
+            elif not is_all and len(rows) < entries_max:
+                looked_to = await connection.fetchval(
+                    _SQL.looked_to.on(schema), subject, reached, before, looked_at - 1
+                )
             return Timeline(await self._entries(connection, found), looked_to)
 
     async def at(self, positions: Sequence[int]) -> list[TimelineEntry]:
@@ -157,13 +159,14 @@ class ActivityReader:
 
     def _entry(self, row: Row, stored: State | None, keys: Mapping[UUID, str]) -> TimelineEntry:
         topic, sealed = row["topic"], stored.sealed if stored else None
+        data = _data(stored) if stored else None
         personal = self._ledger.codec.personal(topic)
         return TimelineEntry(
             self._ledger.name,
             row["position"],
             topic,
-            meta=stored.meta if stored else None,
-            data=msgspec.json.decode(stored.data) if stored else None,
+            meta=stored.meta if stored and data is not None else None,
+            data=data,
             personal=dict.fromkeys(personal, keys[sealed.key]) if sealed else {},
             leaf=leaf_of(*tuple(row)[:6]),
         )
@@ -179,6 +182,13 @@ def _stored(row: Row) -> State | None:
     try:
         return stored_form(row["state"])
     except Unreadable:
+        return None
+
+
+def _data(stored: State) -> dict[str, Any] | None:
+    try:
+        return msgspec.json.decode(stored.data, type=dict[str, Any])
+    except DAMAGE:  # no object, or no text: the form of an event does not show that
         return None
 
 

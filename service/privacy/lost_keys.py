@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from service.core.progress import Advance
-from service.ledger.codec import stored_form
+from service.ledger.codec import DAMAGE, stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed, KeyUnknown
 from service.ledger.events import Unreadable
@@ -114,5 +114,8 @@ def _is_unfit(ledger: Ledger, key: DataKey | None, row: Row) -> bool:
 
 
 def _subject(row: Row) -> str | None:
-    data = msgspec.json.decode(stored_form(row["state"]).data)
-    return next((data[name] for name in _NAMES if data.get(name)), None)
+    """Return whom an event is about; None if its data do not say so: `audit verify` reports it."""
+    with suppress(*DAMAGE):
+        data = msgspec.json.decode(stored_form(row["state"]).data)
+        return next((data[name] for name in _NAMES if data.get(name)), None)
+    return None

@@ -50,8 +50,25 @@ async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
     assert type(answer) is Fine
 
 
-async def test_lost_keys_are_listed(privacy, remove_keys, monkeypatch):
-    """Each once, by its subject, with the count of all of its events."""
+NAMELESS = """
+insert into live.events (originator_id, originator_version, topic, state)
+select
+    gen_random_uuid(), 1, e.topic,
+    convert_to(
+        (convert_from(e.state, 'UTF8')::jsonb || jsonb_build_object(
+            'data', array['not an object'],
+            'sealed', jsonb_build_object('key', gen_random_uuid(), 'box', '')
+        ))::text,
+        'UTF8'
+    )
+from live.events as e
+join live.claim_list as l on l.stream_id = e.originator_id and e.originator_version = 1
+where l.claim_id = %s
+"""
+
+
+async def test_lost_keys_are_listed(privacy, remove_keys, owner, monkeypatch):
+    """Each once, by its subject if its first event has one, with the count of its events."""
     monkeypatch.setattr(lost_keys, "PAGE", 2)
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
@@ -65,6 +82,9 @@ async def test_lost_keys_are_listed(privacy, remove_keys, monkeypatch):
     assert all(one["position"] for one in answer["lost_keys"])
     assert answer["events_lost"] == 2
     assert kept not in str(answer)
+    owner.execute(NAMELESS, [lost])
+    answer = await verify_all(privacy.service)
+    assert [one["subject"] for one in answer["lost_keys"]] == [lost, another, None]
     monkeypatch.setattr(lost_keys, "NAMED_MAX", 1)
     answer = await verify_all(privacy.service)
-    assert (answer["events_lost"], len(answer["lost_keys"])) == (2, 1)
+    assert (answer["events_lost"], len(answer["lost_keys"])) == (3, 1)

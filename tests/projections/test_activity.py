@@ -144,6 +144,32 @@ async def test_a_partners_references_are_no_subjects(told):
     assert topics(await reader.timeline(claim_id, 100)) == before
 
 
+async def test_what_only_looks_like_a_subject_hides_nothing_older(told, quiet):
+    """Where it takes up room on a page, the page says from where the next one goes on."""
+    partner, entity_id, claim_id, reader = told
+    await partner.claim(entity_id, claim_id)
+    await number(quiet.service.modes["live"].ledger)
+    newest = await reader.wanted(claim_id, 2)
+    assert [one.position for one in newest.entries] == [newest.looked_to] == [7]
+    assert [one.position for one in await reader.timeline(claim_id, 2, 7)] == [5, 6]
+
+
+async def test_data_that_are_none_are_shown_as_damage(told, owner):
+    """An event has its form without them: its data may be no object, or no text."""
+    _, _, claim_id, reader = told
+    state = b'{"class_version":1,"meta":%s,"data":%s}'
+    meta = msgspec.json.encode(META)
+    for version, data in enumerate((b'["%s"]', b'{"\xff":"%s"}'), 8):
+        owner.execute(
+            "with one as (insert into live.events"
+            " (originator_id, originator_version, topic, state) values (%s, %s, 'Strange', %s)"
+            " returning append_id) insert into live.pending select append_id from one",
+            [STREAM, version, state % (meta, data % claim_id.encode())],
+        )
+    strange = [one for one in await reader.timeline(claim_id, 100) if one.topic == "Strange"]
+    assert [(one.meta, one.data) for one in strange] == [(None, None)] * 2
+
+
 async def test_personal_fields_are_named_and_not_shown(told, owner):
     """Encrypted while their key exists, erased or missing afterwards."""
     _, _, claim_id, reader = told
