@@ -10,6 +10,10 @@ delete from ledger.sign_in_links where address_hash = $1
 -- Removes the sessions of an address that was erased: they end.
 delete from ledger.sessions where address_hash = $1
 
+-- name: hold_sessions
+-- Waits for whoever is beginning a session in place of one of an address.
+select session_id from ledger.sessions where address_hash = $1 for update
+
 -- name: link_ask
 -- Notes a sign-in link to be sent, unless enough were lately that are counted together ($4).
 -- Its mail takes its turn as of $11.

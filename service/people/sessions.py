@@ -217,12 +217,13 @@ class Sessions:
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.
 
-        The links come first, which waits for whoever is redeeming one. The sessions are a statement
-        of their own, which sees the session that began meanwhile.
+        First wait for whoever is redeeming a link, or renewing a session. The sessions are deleted
+        by a statement of their own, which sees the session that began meanwhile.
         """
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.forget_links.on(schema), address_hash)
+            await connection.execute(_SQL.hold_sessions.on(schema), address_hash)
             await connection.execute(_SQL.forget_sessions.on(schema), address_hash)
 
     async def end_all(self, address_hash: str) -> None:

@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+
+from service.people.sessions import NOWHERE
 from service.people.sign_in import PURPOSE
 from tests.patience import eventually
 from tests.sessions import BROWSER, session_of
@@ -31,27 +34,34 @@ WAITING = (
 )
 
 
-async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, monkeypatch):
+@pytest.mark.parametrize("by", ["a link", "a passkey"])
+async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, monkeypatch, by):
     """Forgetting waits for the session that is about to begin, and removes it too."""
     service, email = world.service, "gone@example.com"
-    await service.sign_in.ask(email, "/account", BROWSER)
     secrets = await service.secrets.get()
+    if by == "a link":
+        await service.sign_in.ask(email, "/account", BROWSER)
+        ((link_id,),) = owner.execute("select link_id from accounts.sign_in_links").fetchall()
+        token = secrets.link_token(PURPOSE, link_id)
+        signing_in = service.sign_in.redeem(token, None, BROWSER)
+    else:
+        session = await session_of(service, email)
+        signing_in = service.sessions.renew(*session, NOWHERE)
     used, go_on = asyncio.Event(), asyncio.Event()
     begin = type(service.sessions).begin
 
-    async def begin_late(*given):
+    async def begin_late(*given, **named):
         used.set()
         await go_on.wait()
-        return await begin(*given)
+        return await begin(*given, **named)
 
     monkeypatch.setattr(type(service.sessions), "begin", begin_late)
-    ((link_id,),) = owner.execute("select link_id from accounts.sign_in_links").fetchall()
-    token = secrets.link_token(PURPOSE, link_id)
-    redeeming = asyncio.create_task(service.sign_in.redeem(token, None, BROWSER))
+    beginning = asyncio.create_task(signing_in)
     await used.wait()
     address_hash = bytes.fromhex(secrets.lookup_email(email))
     forgetting = asyncio.create_task(service.sessions.forget(address_hash))
     await eventually(lambda: owner.execute(WAITING).fetchall())
     go_on.set()
-    await asyncio.gather(redeeming, forgetting)
+    await asyncio.gather(beginning, forgetting)
+    assert beginning.result() is not None
     assert owner.execute(ROWS).fetchall() == [(0, 0)]
