@@ -136,6 +136,8 @@ class Deliveries:
             later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
             await pool.fetch(_SQL.put_off, self.endpoint_id, later)
             return []
+        if endpoint.types:
+            await pool.fetch(_SQL.drop_unwanted, self.endpoint_id, endpoint.types)
         queue = await pool.fetchrow(_SQL.room, self.endpoint_id, OPEN_MAX, now)
         if queue is None:
             return []

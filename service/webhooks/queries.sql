@@ -44,6 +44,11 @@ with gone as (
 update ledger.webhook_queues set failures = 0, failing_since = null, waits_until = '-infinity'
 where endpoint_id = $1 and failures > 0
 
+-- name: drop_unwanted
+-- What was queued for an endpoint of types that it does not want any more; test events stay.
+delete from ledger.webhook_deliveries
+where endpoint_id = $1 and position > 0 and type <> all($2::text[])
+
 -- name: due
 -- Endpoints that something can be delivered to now, or queued for, which are not being served here, in
 -- no order that anybody could take advantage of.

@@ -108,6 +108,20 @@ async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
     assert types == ["claim.stage_changed"] * 2
 
 
+async def test_what_is_queued_and_not_wanted_any_more_is_not_sent(one):
+    """The endpoint failed on the first event of a claim; once it is due, the next one comes."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers["clm_a"] = EndpointAnswer(500)
+    await one.claims(partner, "a", stages=1)
+    await one.serve()
+    one.sink.answers.clear()
+    await one.commands.change(partner, endpoint, URL, ["claim.stage_changed"], CAUSE)
+    await one.pass_time(HOUR / 4, HOUR / 4)
+    types = [msgspec.json.decode(body)["type"] for _, _, body in one.sink.sent]
+    assert types == ["claim.created", "claim.stage_changed"]
+
+
 async def test_an_endpoint_finds_what_it_wants_behind_much_else(one, monkeypatch):
     """At one go, however many places in the queue what lies between would take."""
     for module in (deliveries, dispatcher):
