@@ -14,7 +14,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
     "X-RateLimit-Limit": ("Requests that your account may make in a minute.", _SECONDS, 120),
     "X-RateLimit-Remaining": ("Requests left in the window.", _INTEGER, 119),
     "X-RateLimit-Reset": (
-        "When the window has room for all of them again: Unix epoch in milliseconds.",
+        "When the oldest request of the last minute makes room for another: Unix epoch in ms.",
         _INTEGER,
         1772360130123,
     ),
