@@ -17,6 +17,7 @@ from service.facts.access import Access
 from service.facts.caller import Caller
 from service.facts.connections import ConnectLinkIssued, connection_stream, link_stream
 from service.facts.entities import entity_stream
+from service.ledger.database import always
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore, token_hash
@@ -24,6 +25,9 @@ from service.ledger.writing import Append, Decided, Proposal
 
 LINK_LIFETIME: Final = timedelta(hours=1)
 """Contract section 8: one hour from issue, by the database's clock."""
+
+_BOUND: Final = ("token_hash", "link_id", "partner_id", "expires_at")
+"""Of a link's row: what has to be as the event that issued it says."""
 
 
 class IssuedLink(NamedTuple):
@@ -181,15 +185,14 @@ class ConnectionCommands:
 async def _usable(transaction: Transaction, token: str) -> tuple[Link, ConnectLinkIssued]:
     """Return a link that can be used, as it was issued; refuses as `ConnectionCommands.look` does.
 
-    A read model found it: whoever alters a row has no link made anybody else's.
+    A read model found it: whoever alters a row has no link made anybody else's, or last longer.
     """
-    link = decisions.usable(await link_by_token(transaction, token_hash(token)))
+    found = await link_by_token(transaction, token_hash(token))
+    link, row = decisions.usable(found), always(found)
     past = await transaction.read(link.stream_id)
     issued = past[0].event if past else None
-    if (
-        not isinstance(issued, ConnectLinkIssued)
-        or issued.token_hash != token_hash(token)
-        or (issued.link_id, issued.partner_id) != (link.link_id, link.partner_id)
+    if not isinstance(issued, ConnectLinkIssued) or any(
+        getattr(issued, name) != row[name] for name in _BOUND
     ):
         raise Refusal("connect_token_invalid")
     return link, issued

@@ -196,6 +196,8 @@ class OnboardingCommands:
         """Return the onboarding of a link that can be used now."""
         onboarding = await _of_link(transaction, row)
         decisions.check_link(onboarding, expired=row["expires_at"] <= await transaction.now())
+        if onboarding.started.expires_at != row["expires_at"]:  # an altered row has it last longer
+            raise Refusal("magic_link_invalid")
         return onboarding
 
     async def _proof(self, started: OnboardingStarted, visitor: str | None) -> str:

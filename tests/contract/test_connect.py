@@ -136,6 +136,13 @@ async def of_another_partner(world, partner, token):
     return token
 
 
+async def of_a_longer_life(world, partner, token):
+    """Write a later expiry into the link's row."""
+    statement = "update live.connect_links set expires_at = now() + '1 day' where partner_id = $1"
+    await execute(world, "live", statement, partner.partner_id)
+    return token
+
+
 async def altered(_world, _partner, token):
     """Return a token that was never issued."""
     return token.swapcase()
@@ -153,6 +160,7 @@ async def empty(_world, _partner, _token):
         (declined, "connect_token_invalid"),
         (of_a_revoked_partner, "connect_token_invalid"),
         (of_another_partner, "connect_token_invalid"),
+        (of_a_longer_life, "connect_token_invalid"),
         (altered, "connect_token_invalid"),
         (empty, "connect_token_invalid"),
     ],

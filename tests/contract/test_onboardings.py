@@ -239,6 +239,15 @@ async def test_a_row_opens_no_other_onboarding(shared):
     assert await refusal_of(live.complete("ours", "req_1")) == "magic_link_invalid"
 
 
+async def test_a_row_has_no_link_last_longer(shared):
+    """A magic link ends when the event that started the onboarding says."""
+    partner = await with_link(shared)
+    answer = await start(partner, "u1", "longer@example.com")
+    statement = "update live.onboardings set expires_at = now() + '1 year' where onboarding_id = $1"
+    await execute(shared, "live", statement, answer.json()["onboarding_id"])
+    assert await refusal_of(finish(shared, answer)) == "magic_link_invalid"
+
+
 async def test_an_entity_is_not_connected_before_its_person_finished(in_memory):
     """Contract section 1: claims can be created only for a connected entity."""
     partner = await with_link(in_memory)
