@@ -5,6 +5,7 @@ failover to a replica that lagged does.
 """
 
 import asyncio
+from uuid import uuid4
 
 import pytest
 
@@ -15,12 +16,16 @@ from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.names import CLOSED, link_name
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.proofs.serving import ConsistencyProofs
+from service.evidence.tree.keeper import TreeNodes
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
 from tests.evidence.checkpointing import KEY, Away, forked, lose
+from tests.ledger.appending import approved
 
 CAUSE = Cause("staff:test", "req_test")
+STORE = "insert into accounts.checkpoints (origin, size, note, made_at) values (%s, %s, %s, now())"
 
 
 class Slow(Away):
@@ -111,6 +116,30 @@ async def test_a_publication_that_came_first_is_kept_to(accounts, checkpoints, p
     await begin_lineage(checkpoints, "a failover", CAUSE, force=False)
     verdict = await verdict_on(accounts, place)
     assert (verdict.fault, verdict.set_aside_size) == (None, 3)
+
+
+async def test_strangers_get_no_proof_of_what_was_lost(accounts, checkpoints, owner, attack):
+    """The log's nodes lead to another root, but nobody has altered them."""
+
+    async def add():
+        async with accounts.transaction() as transaction:
+            await transaction.append(approved(uuid4(), 0, count=300))
+
+    first = await checkpoints.make()
+    await add()
+    lost, note, *_ = await checkpoints.make()
+    await lose(owner, attack, 1)
+    await add()
+    now = await begin_lineage(checkpoints, "a failover", CAUSE, force=False)
+    # The new database may have stored one of this size, too, before it could not publish it.
+    owner.execute(STORE, (lost.origin, lost.size, note))
+    assert await TreeNodes(accounts).slice() == 1
+    proofs = ConsistencyProofs(lambda _ledger: checkpoints, lambda _network: None)
+    old, new = first.checkpoint.size, now.checkpoint.size
+    for sizes in ((old, lost.size), (lost.size, new)):
+        assert await proofs.make("accounts", *sizes) is None
+    assert await proofs.make("accounts", old, new) is not None
+    assert owner.execute("select count(*) from accounts.tree_nodes").fetchone() == (1,)
 
 
 async def test_a_linked_checkpoint_is_published_by_whoever_finds_it(

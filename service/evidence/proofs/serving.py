@@ -16,8 +16,10 @@ from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.note import NoteInvalid
 from service.evidence.proofs.consistency import make_consistency
+from service.evidence.replay.footing import binds
 from service.evidence.tree.nodes import NodesBehind
 from service.facts.caller import LEDGERS
 from service.http.bodies import AnyRequest
@@ -50,9 +52,10 @@ class ConsistencyProofs:
         self._making = 0
 
     async def make(self, ledger: str, old: int, new: int) -> bytes | None:
-        """Return the proof between two sizes; None: one of them has no published checkpoint.
+        """Return the proof between two sizes, each of a published checkpoint that binds the log.
 
-        Raises Refusal (`service_unavailable`), also where the proof would read much of the log.
+        None: there is none of that size. Raises Refusal (`service_unavailable`), also where the
+        proof would read much of the log.
         """
         if self._making >= AT_ONCE:
             raise Refusal("service_unavailable")
@@ -69,20 +72,28 @@ class ConsistencyProofs:
             self._making -= 1
 
     async def _make(self, checkpoints: Checkpoints, old: int, new: int) -> bytes | None:
-        older, newer = [await self._published(checkpoints, size) for size in (old, new)]
+        keys, ledger = checkpoints.keys, checkpoints.ledger
+        async with ledger.database.background.connection() as connection:
+            lineages = await lineages_of(connection, ledger.name, keys)
+        sizes = (old, new)
+        older, newer = [await self._published(checkpoints, lineages, size) for size in sizes]
         if older is None or newer is None or old > new:
             return None
-        keys, ledger = checkpoints.keys, checkpoints.ledger
         return encode(await make_consistency(ledger, older, newer, keys, made_max=0))
 
-    async def _published(self, checkpoints: Checkpoints, size: int) -> Signed | None:
-        """Return the newest lineage's published checkpoint of a size."""
+    async def _published(
+        self, checkpoints: Checkpoints, lineages: Lineages, size: int
+    ) -> Signed | None:
+        """Return a published checkpoint of a size that binds the log.
+
+        Under one of events that were lost since, the tree's nodes would look altered, and be
+        forgotten.
+        """
         database = checkpoints.ledger.database
         for row in await database.background.fetch(_SQL.of_size, size):
-            try:
-                found = await checkpoints.published.get(row["origin"], size)
-            except ValueError:  # not the name of a log: a row that somebody has put there
+            if not binds(lineages, row["origin"], size):
                 continue
+            found = await checkpoints.published.get(row["origin"], size)
             if found is not None:
                 checkpoint, note = found
                 return Signed(checkpoint, await full_note(database, note, checkpoints.keys))
