@@ -101,6 +101,7 @@ async def test_an_event_that_was_altered_in_place_is_in_no_answer(service, partn
     [
         ("update accounts.head set size = 5", "position 6: the log ends at 7, and its head says 5"),
         ("update accounts.events set state = '\\xff' where append_id = 7", "position 7: .*damaged"),
+        ("update accounts.events set state = '{}' where append_id = 7", "position 7: .*not the"),
         ("delete from accounts.events where append_id = 7", "position 7: its event is gone"),
     ],
 )

@@ -176,17 +176,14 @@ select
     set_config('max_parallel_workers_per_gather', '0', true)
 
 -- name: position
--- The last position, up to a size, whose event says that it happened by this time, or is gone. Read from
--- the end: clocks of several machines need not agree with the order of the log.
+-- The last position, up to a size, whose event says that it happened by this time, or says no time, or is
+-- gone. Read from the end: clocks of several machines need not agree with the order of the log.
 select l.position
 from ledger.log as l
 left join ledger.events as e using (append_id)
 where
     l.position <= $2
-    and (
-        e.append_id is null
-        or (convert_from(e.state, 'UTF8')::json #>> '{meta,at}')::timestamptz <= $1
-    )
+    and ((convert_from(e.state, 'UTF8')::json #>> '{meta,at}')::timestamptz <= $1) is not false
 order by l.position desc
 limit 1
 
