@@ -1,4 +1,4 @@
-"""The worker keeps the inner nodes of a log's tree behind its checkpoints."""
+"""The worker keeps the inner nodes of a log's tree as it grows."""
 
 from datetime import timedelta
 
@@ -41,7 +41,7 @@ def leaves(owner):
     return [raw for (raw,) in owner.execute("select leaf_hash from accounts.log order by position")]
 
 
-async def test_nodes_follow_the_checkpoints(owner, accounts, grow):
+async def test_nodes_follow_the_log(owner, accounts, grow):
     """Those that are whole, of each level, and each once."""
     keeper = TreeNodes(accounts)
     assert await keeper.slice() == 0

@@ -1,4 +1,4 @@
-"""Keeping the nodes of a log's tree up to date with its checkpoints, in the worker."""
+"""Keeping the nodes of a log's tree up to date, in the worker, once checkpoints are made."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 LOOK_SECONDS: Final = 10.0
-"""How often to check whether there is a new checkpoint."""
+"""How often to check whether the log has grown."""
 SLICE_SECONDS_MAX: Final = 60.0
 
 _SQL = queries("service.evidence.tree")
