@@ -11,8 +11,9 @@ delete from ledger.sign_in_links where address_hash = $1
 delete from ledger.sessions where address_hash = $1
 
 -- name: hold_sessions
--- Waits for whoever is beginning a session in place of one of an address.
-select session_id from ledger.sessions where address_hash = $1 for update
+-- Waits for whoever is beginning a session in place of one of a person's; in one order, so that two
+-- who end them do not wait for each other.
+select session_id from ledger.sessions where person_id = $1 order by session_id for update
 
 -- name: link_ask
 -- Notes a sign-in link to be sent, unless enough were lately that are counted together ($4).
@@ -93,18 +94,13 @@ insert into ledger.sessions (
 update ledger.sessions set ended_at = now(), wrapped = '' where token_hash = $1 and ended_at is null
 returning session_id
 
--- name: session_end_all
--- All sessions of one person end, as one does.
-update ledger.sessions set ended_at = now(), wrapped = ''
-where address_hash = $1 and ended_at is null
-
 -- name: session_end_one
 -- One of a person's sessions ends.
 update ledger.sessions set ended_at = now(), wrapped = ''
 where person_id = $1 and session_id = $2 and ended_at is null
 
 -- name: session_end_others
--- All sessions of a person end but one.
+-- All sessions of a person end but one, as one does.
 update ledger.sessions set ended_at = now(), wrapped = ''
 where person_id = $1 and session_id <> $2 and ended_at is null
 

@@ -211,8 +211,14 @@ class Sessions:
         await self.accounts.writes.fetch(_SQL.session_end_one, person_id, session_id)
 
     async def end_others(self, person_id: str, session_id: str = "") -> None:
-        """End every session of a person but this one."""
-        await self.accounts.writes.fetch(_SQL.session_end_others, person_id, session_id)
+        """End every session of a person, except this one if it is given.
+
+        First wait for whoever is renewing a session. The statement after that sees the new one.
+        """
+        schema = self.accounts.schema
+        async with self.accounts.writes.transaction() as connection:
+            await connection.execute(_SQL.hold_sessions.on(schema), person_id)
+            await connection.execute(_SQL.session_end_others.on(schema), person_id, session_id)
 
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.
@@ -223,9 +229,5 @@ class Sessions:
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.forget_links.on(schema), address_hash)
-            await connection.execute(_SQL.hold_sessions.on(schema), address_hash)
+            await connection.execute(_SQL.hold_sessions.on(schema), person_id(address_hash.hex()))
             await connection.execute(_SQL.forget_sessions.on(schema), address_hash)
-
-    async def end_all(self, address_hash: str) -> None:
-        """End every session of a person, on every machine."""
-        await self.accounts.writes.fetch(_SQL.session_end_all, bytes.fromhex(address_hash))

@@ -114,7 +114,7 @@ async def test_an_ended_session_is_not_revived(world, owner):
     service = world.service
     signed_out, everywhere = [await session_of(service, VICTIM) for _ in range(2)]
     await service.sessions.end(signed_out.token)
-    await service.sessions.end_all(everywhere.person.address_hash)
+    await service.sessions.end_others(everywhere.person.person_id)
     owner.execute("update accounts.sessions set ended_at = null")
     assert [await service.sessions.read(one.token) for one in (signed_out, everywhere)] == [
         None

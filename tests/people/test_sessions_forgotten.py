@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from service.facts.people import person_id
 from service.people.sessions import NOWHERE
 from service.people.sign_in import PURPOSE
 from tests.patience import eventually
@@ -29,14 +30,20 @@ async def test_an_address_is_forgotten_with_its_sessions_and_links(world):
         assert tuple(await connection.fetchrow(ROWS)) == (1, 1)
 
 
+OPEN = (
+    "select (select count(*) from accounts.sessions where ended_at is null),"
+    " (select count(*) from accounts.sign_in_links)"
+)
 WAITING = (
     "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 )
 
 
-@pytest.mark.parametrize("by", ["a link", "a passkey"])
-async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, monkeypatch, by):
-    """Forgetting waits for the session that is about to begin, and removes it too."""
+@pytest.mark.parametrize(
+    ("by", "end"), [("a link", "forget"), ("a passkey", "forget"), ("a passkey", "end_others")]
+)
+async def test_sessions_end_while_their_person_signs_in(world, owner, monkeypatch, by, end):
+    """What ends them waits for the session that is about to begin, and ends it too."""
     service, email = world.service, "gone@example.com"
     secrets = await service.secrets.get()
     if by == "a link":
@@ -58,10 +65,11 @@ async def test_an_address_is_forgotten_while_its_person_signs_in(world, owner, m
     monkeypatch.setattr(type(service.sessions), "begin", begin_late)
     beginning = asyncio.create_task(signing_in)
     await used.wait()
-    address_hash = bytes.fromhex(secrets.lookup_email(email))
-    forgetting = asyncio.create_task(service.sessions.forget(address_hash))
+    address_hash = secrets.lookup_email(email)
+    whose = bytes.fromhex(address_hash) if end == "forget" else person_id(address_hash)
+    ending = asyncio.create_task(getattr(service.sessions, end)(whose))
     await eventually(lambda: owner.execute(WAITING).fetchall())
     go_on.set()
-    await asyncio.gather(beginning, forgetting)
+    await asyncio.gather(beginning, ending)
     assert beginning.result() is not None
-    assert owner.execute(ROWS).fetchall() == [(0, 0)]
+    assert owner.execute(OPEN).fetchall() == [(0, 0)]

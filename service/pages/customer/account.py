@@ -106,7 +106,7 @@ def account_router(
     async def sign_out(request: AnyRequest) -> Html:
         """End every session of the person."""
         await proofs.require(request)
-        await proofs.sessions.end_all(signed_in(request).address_hash)
+        await proofs.sessions.end_others(signed_in(request).person_id)
         return lead_to("/sign-in", [no_cookie()])
 
     handlers = [connected, account, confirm, disconnect, mails, sign_out]
