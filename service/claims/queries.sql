@@ -1,8 +1,9 @@
 -- name: context
 -- What creating claims decides on, a row a command in the order asked: the entity, the last event of the
 -- partner's connection to it, and the claim that this natural key already made, with the key it is
--- sealed under. One round trip for a whole batch, without a lock. Each is looked up by itself
--- (`offset 0`), so that a plan that was made for empty tables reads no whole one later.
+-- sealed under, unless that came back after the claim was erased. One round trip for a whole batch,
+-- without a lock. Each is looked up by itself (`offset 0`), so that a plan that was made for empty tables
+-- reads no whole one later.
 select
     e.entity_id, e.name, e.established,
     c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac,
@@ -27,7 +28,14 @@ left join lateral (
 ) as made on true
 left join lateral (
     select l.key_id, l.wrapped, l.master_key_id
-    from ledger.data_keys as l where l.key_id = asked.stream_id offset 0
+    from ledger.data_keys as l
+    where
+        l.key_id = asked.stream_id
+        and not exists(
+            select from ledger.events as e
+            where e.originator_id = l.key_id and e.topic = 'PersonalDataErased' offset 0
+        )
+    offset 0
 ) as k on true
 order by asked.nr
 

@@ -2,7 +2,7 @@
 -- What starting an onboarding decides on: the database's clock, by which links expire; whether a business
 -- with this address or company number uses the service; and the onboarding that this natural key
 -- already made, with its entity, the partner's connection to it, and the key that both are sealed
--- under. One round trip, without a lock.
+-- under, unless that came back after an erasure. One round trip, without a lock.
 select
     clock_timestamp() as now,
     exists(
@@ -18,4 +18,12 @@ left join ledger.events as made
 left join ledger.onboardings as o on o.stream_id = asked.stream_id
 left join ledger.entities as e on e.entity_id = o.entity_id
 left join ledger.connections as c on c.entity_id = o.entity_id and c.partner_id = $2
-left join ledger.data_keys as k on k.key_id = e.stream_id
+left join ledger.data_keys as k
+    on
+        k.key_id = e.stream_id
+        and not exists(
+            select from ledger.events as erasure
+            where
+                erasure.originator_id = e.stream_id and erasure.topic = 'PersonalDataErased'
+            offset 0
+        )

@@ -14,6 +14,7 @@ from tests.sessions import BROWSER, session_of
 from tests.world import MASTER_KEY, STAFF
 
 RING = MasterKeys([base64.b64decode(MASTER_KEY)])
+MATCH = "Idempotent-Payload-Match"
 CLEAN = {
     "events_lost": 0,
     "lost_keys": [],
@@ -129,6 +130,25 @@ async def test_a_key_that_came_back_is_a_finding_and_opens_nothing(privacy, owne
     assert await faults(privacy) == {("live", "data_keys", stream): faulty_keys.REVIVED}
     found = await privacy.found("private@example.com")  # a search says what could be read
     assert [one.field for one in found] == ["text"]
+    replay = await partner.claim(entity_id, "a", **body)
+    assert (replay.status_code, replay.headers.get(MATCH)) == (200, None)
+
+
+async def test_a_key_that_came_back_compares_no_onboarding(privacy, owner):
+    """A replay after an erasure is answered without a comparison."""
+    partner = await privacy.documents.world.partner()
+    body = {"partner_user_id": "u", "company_name": "B", "user_email": "private@example.com"}
+    await partner.call("POST", "/onboardings", json=body)
+    replay = await partner.call("POST", "/onboardings", json=body)
+    assert replay.headers[MATCH] == "true"
+    owner.execute("create table public.kept as select * from live.data_keys")
+    row = owner.execute(
+        "select entity_id from live.onboardings where partner_id = %s", [partner.partner_id]
+    ).fetchone()
+    await privacy.erase_entity(row[0])
+    owner.execute("insert into live.data_keys select * from public.kept on conflict do nothing")
+    replay = await partner.call("POST", "/onboardings", json=body)
+    assert (replay.status_code, replay.headers.get(MATCH)) == (200, None)
 
 
 async def test_a_key_that_a_restore_brought_back_is_a_finding(privacy, entities, owner):
