@@ -1,7 +1,7 @@
 """A log with checkpoints, published and stored, for tests that alter it."""
 
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -31,6 +31,8 @@ SIZES = (10, 23, 40)
 SIZE = 48
 """Numbered events; a few more wait."""
 WAITING = 3
+LATE = (7, 16, 29, 44)
+"""Events that are committed after the one appended next has its number."""
 
 COLUMNS = ("append_id", "originator_id", "originator_version", "topic", "state")
 TABLES = ("events", "log", "head", "checkpoints", "pending")
@@ -109,12 +111,19 @@ async def _strip(connection: asyncpg.Connection, table: str) -> None:
 
 
 async def _append(ledger: Ledger) -> None:
-    """Append to sixteen streams in turn, with gaps in the append_ids as rollbacks leave them."""
+    """Append to sixteen streams in turn, with gaps in the append_ids as rollbacks leave them.
+
+    Some events are committed late: the one appended after each has a position before it.
+    """
     random = Random(4)  # noqa: S311 - the same log each time
     streams = [UUID(int=random.getrandbits(128)) for _ in range(16)]
     versions = dict.fromkeys(streams, 0)
-    sequencer = Sequencer(ledger)
+    sequencer, late = Sequencer(ledger), AsyncExitStack()
     for number in range(SIZE + WAITING):
+        if number in LATE:
+            append = Append(UUID(int=number), 0, [PartnerApproved(f"ptn_{number}")], CAUSE)
+            await (await late.enter_async_context(ledger.transaction())).append(append)
+            continue
         if number == 4:
             begun = authorised(KEY, ORIGIN, "the first checkpoint")
             append = Append(lineage_stream(SCHEMA), 0, [begun], CAUSE)
@@ -127,6 +136,9 @@ async def _append(ledger: Ledger) -> None:
             await _roll_back(ledger, append)
         async with ledger.transaction() as transaction:
             await transaction.append(append)
+        if number - 1 in LATE:
+            await sequencer.step()
+            await late.aclose()
         if number % 7 == 5:  # batches of the sequencer; what comes after the last one waits
             await sequencer.step()
 

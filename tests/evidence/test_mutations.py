@@ -46,12 +46,19 @@ def test_every_single_change_is_found_at_its_position(database_url, tmp_path, pa
 
     In every other part all constraints are gone too, so that nulls and duplicates can be written.
     """
-    uvloop.run(_draw_all(database_url, tmp_path, part))  # the service's loop, and the faster one
+    uvloop.run(_scene(database_url, tmp_path, part))  # the service's loop, and the faster one
 
 
-async def _draw_all(database_url, tmp_path, part):
+async def _scene(database_url, tmp_path, part):
     log = await make_sealed_log(database_url, tmp_path)
     connection = await asyncpg.connect(database_url)
+    try:
+        await _draw_all(connection, log, part)
+    finally:
+        await connection.close()  # the loop would wait for it
+
+
+async def _draw_all(connection, log, part):
     bare = part % 2 == 1
     await disarm(connection, bare=bare)
     scene = Scene(connection, Random(part), log, bare)  # noqa: S311 - the same draws each time
@@ -71,7 +78,6 @@ async def _draw_all(database_url, tmp_path, part):
     assert missed == []
     assert (await judged(connection, log.published)).ok
     assert len(counts) == len({*SIMPLE, *REWRITES}) - (not bare)  # duplicates are refused otherwise
-    await connection.close()
 
 
 by_parts = partial(confirmed, reading=None, parts=4)

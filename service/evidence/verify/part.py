@@ -8,6 +8,7 @@ are left to the process that joins the parts (service/evidence/verify/confirm.py
 import gc
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from operator import lt
 from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
@@ -24,9 +25,10 @@ from service.ledger.event_macs import MAC_OF, EventKeys
 from service.ledger.merkle import HASH_BYTES, Subtrees
 from service.ledger.sql import queries
 
-STEP: Final = 200_000
-"""Positions that one COPY is of: it ends by itself where the rest is not wanted any more."""
-BEYOND: Final = (1 << 63) - 1
+STEP: Final = 16_384
+"""Positions that are read at a time: the log's rows first, and then their events."""
+_SPREAD_MAX: Final = 4
+"""Events of a step that are spread over more ids than so many steps are looked up one by one."""
 STREAM_BYTES: Final = 16
 _PASSED_MIN: Final = 4096
 """Rows after which the tree grows and another process is informed; smaller steps cost more each."""
@@ -36,9 +38,9 @@ _HEADER_BYTES: Final = 19
 _TRAILER: Final = b"\xff\xff"
 _ROW_BYTES_MAX: Final = 16 << 20
 """The service writes none that comes near it: the walk reads larger ones."""
-_FIXED: Final = Struct(">hiqiqiqi16si32si")
+_FIXED: Final = Struct(">hiqiqi16si")
 _LENGTH: Final = Struct(">i")
-_WIDTHS: Final = (8, 8, 8, 8, STREAM_BYTES, HASH_BYTES)
+_WIDTHS: Final = (6, 8, 8, STREAM_BYTES)
 """How many columns a row has, and how wide those are that have a width."""
 _SQL = queries("service.evidence.verify")
 
@@ -84,6 +86,24 @@ class PartOutcome(NamedTuple):
     ids_are_kept: bool
 
 
+class _Step(NamedTuple):
+    """What the log has of some positions: the ids of their events, and their hashes in one.
+
+    Where the ids grow with the positions, `is_ascending`, the events come as they were appended:
+    one scan finds them, and passes over those between them that are numbered elsewhere.
+    """
+
+    after: int
+    append_ids: Sequence[int]
+    hashes: bytes
+    is_ascending: bool
+
+    @property
+    def end(self) -> int:
+        """The last position."""
+        return self.after + len(self.append_ids)
+
+
 class PartCheck:
     """The rows of a part so far, and afterwards its outcome."""
 
@@ -103,6 +123,8 @@ class PartCheck:
         self._actors: Actors | None = None
         if task.actors is not None:
             self._actors = Actors(task.schema, task.actors, self._streams)
+        self._step = _Step(task.after, (), b"", is_ascending=True)
+        self._seen = 0
         self._rest: bytes = b""
         self._is_begun = False
         self.holds = True
@@ -123,17 +145,28 @@ class PartCheck:
 
     async def _read(self, connection: Connection, after: int) -> None:
         """Read a step after the other; nobody is believed how long the log is."""
-        end = self._task.end
+        schema, end = self._task.schema, self._task.end
         while self.holds and after != end:
             upto = after + STEP if end is None else min(after + STEP, end)
-            await self._copy(connection, after, upto)
-            await self._look_up(connection)
-            if self._due <= upto:  # the log's end, unless something is beyond a gap
-                size = self._due - 1
-                await self._copy(connection, size, BEYOND)
-                self.holds = self.holds and end is None and self._due == size + 1
+            self._step = await self._numbered(connection, after, upto)
+            if self.holds and self._step.append_ids:
+                await self._copy(connection)
+                await self._look_up(connection)
+            after = self._step.end
+            if after < upto:  # the log's end, unless something is beyond a gap
+                has_more = await connection.fetchval(_SQL.has_more.on(schema), after)
+                self.holds = self.holds and end is None and not has_more
                 return
-            after = upto
+
+    async def _numbered(self, connection: Connection, after: int, upto: int) -> _Step:
+        """Return what the log has of some positions, if those are the ones that it should have."""
+        first = FIRST if after == 0 else after + 1
+        query = _SQL.numbered.on(self._task.schema)
+        ((positions, append_ids, hashes),) = await connection.fetch(query, first, upto, STEP + 1)
+        self.holds = self.holds and positions == [*range(after + 1, after + 1 + len(positions))]
+        spread = append_ids[-1] - append_ids[0] if append_ids else 0
+        is_ascending = spread < _SPREAD_MAX * STEP and all(map(lt, append_ids, append_ids[1:]))
+        return _Step(after, append_ids, hashes, is_ascending)
 
     async def _look_up(self, connection: Connection) -> None:
         """Look up the ids that the events of a step have drawn."""
@@ -152,17 +185,19 @@ class PartCheck:
         )
         self.holds = actors.look_back([row["state"] for row in rows])
 
-    async def _copy(self, connection: Connection, after: int, end: int) -> None:
-        sql = _SQL.copied.on(self._task.schema)
+    async def _copy(self, connection: Connection) -> None:
+        step = self._step
+        query, first, last = _SQL.copied_apart, step.after + 1, step.end
+        if step.is_ascending:
+            query, first, last = _SQL.copied, step.append_ids[0], step.append_ids[-1]
         # COPY takes no parameters; both are numbers.
-        first = f"bigint '{FIRST}'" if after == 0 else str(after + 1)
-        sql = sql.replace("$1", first).replace("$2", str(end))
-        self._rest, self._is_begun = b"", False
+        sql = query.on(self._task.schema).replace("$1", str(first)).replace("$2", str(last))
+        self._seen, self._rest, self._is_begun = 0, b"", False
         await connection.copy_from_query(sql, output=self._take, format="binary")
         self.holds = self.holds and self._is_over()
 
     def _is_over(self) -> bool:
-        return self._rest == _TRAILER
+        return self._rest == _TRAILER and self._due == self._step.end + 1
 
     async def _take(self, data: bytes) -> None:
         """Take what PostgreSQL sent. Never raises: the connection would be lost."""
@@ -200,7 +235,9 @@ class PartCheck:
     # One long loop: a call for each of its steps would cost as much as the steps.
     def _rows(self, data: bytes, leaves: list[bytes]) -> bytes:  # noqa: C901, PLR0912, PLR0915
         """Check the whole rows of what was sent; return what is left of it."""
-        at, size, due = 0, len(data), self._due
+        at, size, due, seen, known_leaves = 0, len(data), self._due, self._seen, len(leaves)
+        begun, append_ids, hashes, is_ascending = self._step
+        begun += 1
         fixed, fixed_bytes, length = _FIXED.unpack_from, _FIXED.size, _LENGTH.unpack_from
         topics, last, macs = self._topics, self._streams.last, self._macs
         continued, actors = self._streams.continued, self._actors
@@ -210,10 +247,8 @@ class PartCheck:
         usual, made = macs.usual
         drawn, begins_of = self._drawn, BEGINS.get
         while at + fixed_bytes <= size:
-            columns, n1, position, n2, append_id, n3, version, n4, stream, n5, logged, mac_bytes = (
-                fixed(data, at)
-            )
-            if (columns, n1, n2, n3, n4, n5) != _WIDTHS or position != due or append_id < 1:
+            columns, n1, append_id, n2, version, n3, stream, mac_bytes = fixed(data, at)
+            if (columns, n1, n2, n3) != _WIDTHS:
                 break  # the end, or something odd: `_left` tells
             end = at + fixed_bytes
             mac = None
@@ -232,15 +267,18 @@ class PartCheck:
             end = begin + state_bytes
             if state_bytes < 0 or end > size:
                 break
-            state = data[begin:end]
+            if append_id != append_ids[due - begun]:
+                if not (is_ascending and seen < append_id < append_ids[due - begun]):
+                    raise Odd
+                seen, at = append_id, end  # it is numbered elsewhere
+                continue
+            seen, state = append_id, data[begin:end]
             name = topics.get(topic) or self._topic(topic)
             digest = sha256(state).hexdigest()
             of_writer = f"{RowId(stream)!s}\n{version}\n{name}\n{digest}\n".encode()
             leaf = sha256(
-                b"\x00claim-ledger event v1\n%d\n%d\n%b" % (position, append_id, of_writer)
+                b"\x00claim-ledger event v1\n%d\n%d\n%b" % (due, append_id, of_writer)
             ).digest()
-            if leaf != logged:
-                raise Odd
             if has_keys and (
                 name == BOUND_TOPIC or mac != usual + made(sha256(MAC_OF + of_writer).digest())
             ):
@@ -269,23 +307,26 @@ class PartCheck:
                 if meta is not None and since is not None and since <= meta.at <= NEVER:
                     before.append(meta.at)
                 else:
-                    self._actor(position, append_id, leaf, stream, version, name, state, mac)
+                    self._actor(due, append_id, leaf, stream, version, name, state, mac)
             leaves.append(leaf)
             due, at = due + 1, end
-        self._due = due
+        logged = hashes[(self._due - begun) * HASH_BYTES : (due - begun) * HASH_BYTES]
+        if b"".join(leaves[known_leaves:]) != logged:
+            raise Odd
+        self._due, self._seen = due, seen
         return self._left(data[at:])
 
     def _left(self, rest: bytes) -> bytes:
         """Return the beginning of a row that is not whole yet; raise Odd where it is none."""
         if len(rest) > _ROW_BYTES_MAX:
             raise Odd
-        if len(rest) >= 2 and rest[:2] != b"\0\x08":  # noqa: PLR2004 - the number of columns
+        if len(rest) >= 2 and rest[:2] != b"\0\x06":  # noqa: PLR2004 - the number of columns
             if rest != _TRAILER:
                 raise Odd
             return rest
         if len(rest) >= _FIXED.size:
-            columns, n1, position, n2, append_id, n3, _, n4, _, n5, *_ = _FIXED.unpack_from(rest)
-            if (columns, n1, n2, n3, n4, n5) != _WIDTHS or position != self._due or append_id < 1:
+            columns, n1, _, n2, _, n3, *_ = _FIXED.unpack_from(rest)
+            if (columns, n1, n2, n3) != _WIDTHS:
                 raise Odd
         return rest
 

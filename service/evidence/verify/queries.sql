@@ -37,13 +37,17 @@ where not exists (select from ledger.public_ids as p where p.public_id = d.publi
 select position from ledger.log where append_id = $1
 
 -- name: copied
--- A range of the log in its order with its events: what is checked of each row. Nulls
--- where an event is gone, so that no row of the log is passed over.
-select
-    l.position, l.append_id, e.originator_version, e.originator_id, l.leaf_hash, e.mac, e.topic,
-    e.state
+-- The events of a range of ids, in the order of those: what is checked of each.
+select e.append_id, e.originator_version, e.originator_id, e.mac, e.topic, e.state
+from ledger.events as e
+where e.append_id >= $1 and e.append_id <= $2
+order by e.append_id
+
+-- name: copied_apart
+-- The same of a range of positions, in the order of those: each event is looked up, at twice the cost.
+select e.append_id, e.originator_version, e.originator_id, e.mac, e.topic, e.state
 from ledger.log as l
-left join ledger.events as e on e.append_id = l.append_id
+join ledger.events as e on e.append_id = l.append_id
 where l.position >= $1 and l.position <= $2
 order by l.position
 
@@ -72,6 +76,10 @@ order by p.proname, p.oid
 select
     ledger.leaf_hash($1::bigint, $2::bigint, $3::uuid, $4::bigint, $5::text, $6::bytea) as leaf,
     ledger.event_digest($3::uuid, $4::bigint, $5::text, $6::bytea) as digest
+
+-- name: has_more
+-- Has the log anything behind a position?
+select exists(select from ledger.log where position > $1)
 
 -- name: head
 -- What the sequencer goes on from; one row, unless somebody made it otherwise. And how many rows of
@@ -142,6 +150,25 @@ limit 1
 -- name: note
 -- The note of a stored checkpoint.
 select note from ledger.checkpoints where origin = $1 and size = $2
+
+-- name: numbered
+-- What the log has of a range, in its order, $3 rows of it at most: positions, the ids of their events,
+-- and the hashes, joined. A hash of another size is left out: there are too few then.
+select
+    coalesce(array_agg(l.position order by l.position), '{}') as positions,
+    coalesce(array_agg(coalesce(l.append_id, 0) order by l.position), '{}') as append_ids,
+    coalesce(
+        string_agg(l.leaf_hash, ''::bytea order by l.position)
+        filter (where octet_length(l.leaf_hash) = 32),
+        ''::bytea
+    ) as hashes
+from (
+    select position, append_id, leaf_hash
+    from ledger.log
+    where position >= $1 and position <= $2
+    order by position
+    limit $3
+) as l
 
 -- name: people
 -- The events of the ledger of accounts that say who could act, numbered or about to be.
