@@ -1,11 +1,15 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
 from service.core.errors import Refusal
+from service.facts import partners
 from service.facts.partners import (
     ApiKeyIssued,
+    ApiKeyRebound,
     ApiKeyRevoked,
+    Key,
     MemberAdded,
     MemberRemoved,
     Partner,
@@ -335,3 +339,25 @@ def test_a_foreign_fact_is_refused():
 def test_no_facts_are_no_partner():
     """An empty stream is nobody."""
     assert fold([]) == Partner()
+
+
+class Uncopied(dict[str, Any]):
+    """A dict that is neither copied nor walked: either takes time with all that it holds."""
+
+    def _refuse(self, *_: object):
+        raise AssertionError("copied or walked")
+
+    __iter__ = __or__ = items = values = _refuse
+
+
+def test_an_event_costs_the_same_whatever_came_before(monkeypatch):
+    """Each process folds a partner's events after a change, and copied its keys for each."""
+    begun = Partner(keys=Uncopied(), members=Uncopied())
+    monkeypatch.setattr(partners, "Partner", lambda: begun)
+    rebound = ApiKeyRebound(partner_id=P, key_id="key_1", secret_hash=b"whole", hash_version=2)
+    joined = MemberAdded(partner_id=P, member_id="mem_1")
+    left = MemberRemoved(partner_id=P, member_id="mem_1")
+    found = fold([APPLIED, APPROVED, ISSUED, rebound, KEY_REVOKED, joined, left])
+
+    assert found.keys == {"key_1": Key("live", True, None, b"whole", 2)}
+    assert found.members == {}
