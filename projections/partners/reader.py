@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
-from weakref import WeakValueDictionary
 
 from service.facts.partners import (
     ApiKeyIssued,
@@ -71,7 +70,7 @@ class PartnersReader:
         self._accounts = accounts
         self._reads = accounts.database.reads
         self._known: dict[str, _Known] = {}
-        self._locks = WeakValueDictionary[str, asyncio.Lock]()
+        self._readings: dict[tuple[object, ...], asyncio.Task[Partner]] = {}
         self._asks: Batcher[_Ask, Row] = make_batcher(
             self._last_events,
             batch_max=ASKS_MAX,
@@ -96,16 +95,23 @@ class PartnersReader:
         known = self._known.get(partner_id)
         if known is not None and known[:2] == (last, boundaries):
             return known.partner
-        # Of many requests of one partner after a change, one reads.
-        lock = self._locks.setdefault(partner_id, asyncio.Lock())
-        async with lock:
-            known = self._known.pop(partner_id, None)
-            if known is None or known[:2] != (last, boundaries):
-                known = _Known(last, boundaries, await self._read(stream))
-            if len(self._known) >= KNOWN_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[partner_id] = known
-        return known.partner
+        # Of many requests of one partner after a change, one reads, and all fail if it does: one
+        # after the other, each would wait as long for PostgreSQL.
+        ask = (partner_id, last, *boundaries)
+        reading = self._readings.get(ask)
+        if reading is None:
+            reading = asyncio.create_task(self._learn(partner_id, last, boundaries))
+            self._readings[ask] = reading
+            reading.add_done_callback(lambda _: self._readings.pop(ask))
+        return await asyncio.shield(reading)
+
+    async def _learn(self, partner_id: str, last: int, boundaries: Sequence[Boundary]) -> Partner:
+        self._known.pop(partner_id, None)
+        partner = await self._read(partner_stream(partner_id))
+        if len(self._known) >= KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        self._known[partner_id] = _Known(last, boundaries, partner)
+        return partner
 
     async def _last_events(self, asks: Sequence[_Ask]) -> list[Row]:
         return await self._reads.fetch(_SQL.last_events, [ask.stream for ask in asks])

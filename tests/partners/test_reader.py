@@ -9,6 +9,7 @@ from projections.partners.reader import PartnersReader
 from service.core.clock import system_clock
 from service.facts.partners import partner_stream
 from service.ledger.binding import UnboundEvent
+from service.ledger.database import LedgerUnavailable
 from tests.world import STAFF
 
 
@@ -54,6 +55,30 @@ async def test_many_requests_of_one_partner_share_reads(world, statements):
     assert sum(map(len, look_ups)) == 64
     assert len(look_ups) <= 2
     assert len(asked) == len(look_ups) + 1
+
+
+async def test_requests_that_share_a_read_fail_with_it(in_memory, monkeypatch):
+    """Where PostgreSQL does not answer, none waits for others' deadlines before its own."""
+    partner = await in_memory.partner()
+    service = in_memory.service
+    reads, failed = service.accounts.database.reads, []
+    fetch = reads.fetch
+
+    async def failing(sql, *args):
+        if len(args) == 1:  # the look-up
+            return await fetch(sql, *args)
+        await asyncio.sleep(0)
+        failed.append(args)
+        raise LedgerUnavailable("no answer in time")
+
+    with monkeypatch.context() as frozen:
+        frozen.setattr(reads, "fetch", failing)
+        asked = [service.partner_list.current(partner.partner_id) for _ in range(64)]
+        outcomes = await asyncio.gather(*asked, return_exceptions=True)
+
+    assert {type(outcome) for outcome in outcomes} == {LedgerUnavailable}
+    assert len(failed) <= 2  # the first look-up has one request, the second all others
+    assert await service.partner_list.current(partner.partner_id) is not None
 
 
 async def test_a_key_is_revoked_from_the_next_request_on(world):
