@@ -63,12 +63,7 @@ def _in_memory() -> Generator[str]:
 
 def _remove_left() -> None:
     """Remove directories of ours that nobody has locked."""
-    ours = (
-        entry.path
-        for entry in os.scandir(SHARED_MEMORY)
-        if entry.name.startswith(_PREFIX)
-        and entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-    )
+    ours = (entry.path for entry in os.scandir(SHARED_MEMORY) if _is_ours(entry))
     for path in islice(ours, LEFT_MAX):
         with suppress(OSError):
             lock = os.open(path, _OPEN)
@@ -77,3 +72,10 @@ def _remove_left() -> None:
                 shutil.rmtree(path)
             finally:
                 os.close(lock)
+
+
+def _is_ours(entry: os.DirEntry[str]) -> bool:
+    with suppress(OSError):  # another start has removed it
+        user = entry.stat(follow_symlinks=False).st_uid
+        return entry.name.startswith(_PREFIX) and user == os.geteuid()
+    return False

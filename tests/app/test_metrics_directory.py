@@ -1,5 +1,6 @@
 """Where `serve` keeps its metrics: in memory if there is room, where nothing is left for long."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -41,6 +42,23 @@ def test_a_directory_that_another_start_removed_is_not_used(memory, monkeypatch)
     with metrics_directory() as directory:
         assert Path(directory).is_dir()
         assert memory not in Path(directory).parents
+
+
+def test_what_another_start_is_removing_does_not_keep_metrics_out_of_memory(memory, monkeypatch):
+    """It was listed, and is gone when it is looked at."""
+    left, listed = memory / "claim-ledger-metrics-left", os.scandir
+
+    def removing(path):
+        if path != memory:
+            return listed(path)
+        left.mkdir()
+        entries = [*listed(path)]
+        left.rmdir()
+        return entries
+
+    monkeypatch.setattr(places.os, "scandir", removing)
+    with metrics_directory() as directory:
+        assert memory in Path(directory).parents
 
 
 def test_nobody_elses_directory_is_removed(memory, monkeypatch):

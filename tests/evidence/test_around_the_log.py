@@ -8,6 +8,7 @@ from service.evidence.note import NoteKey
 from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
 from service.evidence.verify import confirm, ledger_verifier
 from service.evidence.verify.beside import misdated
+from service.evidence.verify.definitions import KEYS, TABLES
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.public_ids import are_kept
@@ -35,6 +36,15 @@ create or replace function accounts.leaf_hash(
 OTHER_REFUSAL = """
 create or replace function accounts.refuse_change() returns trigger language plpgsql as
 $$begin return null; end$$
+"""
+
+UNIQUE = """
+select table_name, string_agg(column_name, ', ' order by ordinal_position)
+from information_schema.key_column_usage
+join information_schema.table_constraints using (constraint_schema, constraint_name, table_name)
+where constraint_schema = 'accounts' and constraint_type in ('PRIMARY KEY', 'UNIQUE')
+    and table_name = any(%s)
+group by constraint_name, table_name
 """
 
 
@@ -65,6 +75,11 @@ async def test_what_protects_a_log_is_compared_with_the_migrations(verified, own
                 [TRIGGER, off(on)],
                 "The trigger append_only of accounts.log is gone",
             ),
+            (
+                "alter table accounts.events drop constraint events_append_id_key cascade",
+                ["alter table accounts.events add unique (append_id)"],
+                "The key (append_id) of accounts.events is gone",
+            ),
             (OTHER_HASH, [made[0]], "The functions of accounts that make hashes make others"),
             (OTHER_REFUSAL, [made[1]], "The function accounts.refuse_change is not the one"),
         ):
@@ -78,6 +93,12 @@ async def test_what_protects_a_log_is_compared_with_the_migrations(verified, own
     owner.execute("update public.alembic_version set version_num = '9999'")
     owner.execute(OTHER_REFUSAL)
     assert (await verified()).ok, "another release's schema is compared with nothing"
+
+
+def test_the_keys_that_verifying_asks_for_are_those_that_migrations_make(owner):
+    """Of every table that a trigger protects, and of the queue."""
+    made = owner.execute(UNIQUE, [[*TABLES, "pending"]]).fetchall()
+    assert set(made) == KEYS
 
 
 async def test_what_waits_more_than_once_is_called_that(verified, add, owner):

@@ -1,4 +1,4 @@
-"""What protects a log inside its database: triggers, and functions that make hashes and events.
+"""What protects a log in its database: triggers, keys, and functions that make hashes and events.
 
 The verification of a log trusts none of these. But whoever removes one is about to change the log,
 or has changed it, so they are compared with what the migrations created.
@@ -28,6 +28,21 @@ TABLES: Final = (
     "public_ids",
     "set_aside",
 )
+KEYS: Final = frozenset(
+    {
+        ("events", "originator_id, originator_version"),
+        ("events", "append_id"),
+        ("log", "position"),
+        ("log", "append_id"),
+        ("head", "id"),
+        ("pending", "append_id"),
+        ("checkpoints", "origin, size"),
+        ("checkpoint_signatures", "origin, size, name, key_id"),
+        ("public_ids", "public_id"),
+        ("set_aside", "id"),
+    }
+)
+"""Tables with the columns by which no two of their rows are alike."""
 SAMPLES: Final = 3
 """Random events whose hashes are made by the database's functions and by ours."""
 
@@ -59,7 +74,11 @@ async def definitions_fault(connection: Connection, schema: str) -> Fault | None
         return None
     if await connection.fetchval(_SQL.revision.on(schema)) != migrations.newest_revision():
         return None
-    return await _trigger_fault(connection, schema) or await _function_fault(connection, schema)
+    return (
+        await _trigger_fault(connection, schema)
+        or await _key_fault(connection, schema)
+        or await _function_fault(connection, schema)
+    )
 
 
 async def _trigger_fault(connection: Connection, schema: str) -> Fault | None:
@@ -70,6 +89,18 @@ async def _trigger_fault(connection: Connection, schema: str) -> Fault | None:
             None,
             f"The trigger {trigger.name} of {schema}.{trigger.table} is gone, off or replaced: "
             "nothing keeps the table from being changed.",
+        )
+    return None
+
+
+async def _key_fault(connection: Connection, schema: str) -> Fault | None:
+    tables = sorted({table for table, _ in KEYS})
+    rows = await connection.fetch(_SQL.unique_keys.on(schema), schema, tables)
+    for table, columns in sorted(KEYS - {tuple(row) for row in rows}):
+        return Fault(
+            None,
+            f"The key ({columns}) of {schema}.{table} is gone: nothing keeps its rows from being "
+            "doubled.",
         )
     return None
 

@@ -371,6 +371,20 @@ where
     n.nspname = $1 and c.relname = any($2::text[]) and not t.tgisinternal
     and t.tgenabled in ('O', 'A')
 
+-- name: unique_keys
+-- The columns of each index of these tables that keeps all of their rows unique.
+select c.relname, string_agg(a.attname, ', ' order by k.nr) as columns
+from pg_index as x
+join pg_class as c on c.oid = x.indrelid
+join pg_namespace as n on n.oid = c.relnamespace
+cross join unnest(x.indkey::int[]) with ordinality as k (attnum, nr)
+join pg_attribute as a on a.attrelid = x.indrelid and a.attnum = k.attnum
+where
+    n.nspname = $1 and c.relname = any($2::text[])
+    and x.indisunique and x.indisvalid and x.indpred is null and x.indexprs is null
+    and k.nr <= x.indnkeyatts
+group by x.indexrelid, c.relname
+
 -- name: waiting_streams
 -- The streams of what waits for its number.
 select distinct e.originator_id
