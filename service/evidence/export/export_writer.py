@@ -2,13 +2,14 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
 from service.core.errors import invalid
+from service.core.progress import Advance
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begun_lineages
 from service.evidence.export.concerning import concerning
@@ -34,8 +35,6 @@ from service.ledger.sql import queries
 BATCH_EVENTS: Final = 2000
 
 _SQL = queries("service.evidence.export")
-
-Advance = Callable[[int], object]
 
 
 class Signed(NamedTuple):

@@ -1,9 +1,9 @@
 """The index of streams of a checkpoint, made from the events in bounded memory; published once."""
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from service.core.progress import Advance
 from service.evidence.checkpoints.finding import refuse_found
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.checkpoints.signing import Checkpoints
@@ -24,8 +24,6 @@ SECONDS_MAX: Final = 3600.0
 
 _SQL = queries("service.evidence.proofs")
 _READ_WHOLE = queries("service.evidence.verify").read_whole
-
-Advance = Callable[[int], object]
 
 
 class ClaimName(NamedTuple):

@@ -7,11 +7,12 @@ consecutive periods leave nothing out and repeat nothing, even if clocks were wr
 
 import sys
 from array import array
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from projections.activity.reader import ActivityReader, TimelineEntry
+from service.core.progress import Advance
 from service.evidence.checkpoints.signatures import full_note
 from service.evidence.export.export_writer import Signed
 from service.evidence.note import NoteKey
@@ -35,8 +36,6 @@ _MEANINGS: Final = {
 }
 _SQL = queries("service.evidence.report")
 DAMAGED: Final = "The stored event is damaged."
-
-Advance = Callable[[int], object]
 
 
 class Period(NamedTuple):

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from service.core.progress import Advance
 from service.core.spares import Spares
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
@@ -29,7 +30,6 @@ AHEAD: Final = 5_000
 """Events that are read before another process has connected."""
 
 _SQL = queries("service.evidence.verify")
-Advance = Callable[[int], object]
 
 
 class Judges(NamedTuple):

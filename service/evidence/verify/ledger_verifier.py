@@ -17,6 +17,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final
 
+from service.core.progress import Advance
 from service.core.spares import NO_SPARES, Spares
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
@@ -44,7 +45,6 @@ DEADLINE_SECONDS: Final = 86_400.0
 STATEMENT_SECONDS_MAX: Final = 3600.0
 """Of the database: published hashes may have to be fetched from afar."""
 _SQL = queries("service.evidence.verify")
-Advance = Callable[[int], object]
 Confirm = Callable[[Connection, Judges, Walk, Advance], Awaitable[bool]]
 
 
