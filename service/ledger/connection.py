@@ -7,11 +7,9 @@ keeps its place in its pool until then, so a process never has more backends tha
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 import asyncpg
-from asyncpg.pool import PoolConnectionProxy
 
 from service.ledger.dates import read_every_date
 
@@ -114,11 +112,6 @@ class LedgerConnection(ReachableConnection):
         self._answered = cancel_waiter  # done when the server has answered, or is lost
 
     @property
-    def itself(self) -> "LedgerConnection":
-        """The connection behind its pool's proxy, which is empty as soon as it is lost."""
-        return self
-
-    @property
     def is_settled(self) -> bool:
         """Whether nothing is under way: no statement, no transaction.
 
@@ -141,6 +134,14 @@ Accept = Callable[[LedgerConnection], Awaitable[None]]
 """Checks a new connection; raises if it may not be used."""
 
 
+class Lender(Protocol):
+    """Who has lent a connection."""
+
+    def give_back(self, connection: LedgerConnection, /) -> None:
+        """Take it back, settled or closed."""
+        ...
+
+
 class Drain:
     """Connections whose caller has gone, and whose server has not responded yet."""
 
@@ -149,19 +150,9 @@ class Drain:
         self._is_at_work = is_at_work
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def take(
-        self,
-        pool: asyncpg.Pool,
-        lent: PoolConnectionProxy,
-        connection: LedgerConnection,
-        *,
-        reuse: bool,
-    ) -> None:
-        """Take a connection, and return at once; it goes back to its pool when it is settled.
-
-        `lent` is what the pool has lent, and its place.
-        """
-        task = asyncio.create_task(self._settle(pool, lent, connection, reuse=reuse))
+    def take(self, lender: Lender, connection: LedgerConnection, *, reuse: bool) -> None:
+        """Take a connection, and return at once; its lender gets it back when it is settled."""
+        task = asyncio.create_task(self._settle(lender, connection, reuse=reuse))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -171,14 +162,7 @@ class Drain:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _settle(
-        self,
-        pool: asyncpg.Pool,
-        lent: PoolConnectionProxy,
-        connection: LedgerConnection,
-        *,
-        reuse: bool,
-    ) -> None:
+    async def _settle(self, lender: Lender, connection: LedgerConnection, *, reuse: bool) -> None:
         """Keep the connection's place until the server has finished with it.
 
         It is closed if it cannot be used again, or if the server does not respond to others either,
@@ -198,8 +182,7 @@ class Drain:
         ):
             connection.terminate()
         finally:
-            with suppress(asyncpg.InterfaceError):  # the pool has been closed, and all it had
-                await pool.release(lent)
+            lender.give_back(connection)
 
 
 async def _settled(connection: LedgerConnection) -> bool:

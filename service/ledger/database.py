@@ -7,11 +7,12 @@ delays no read, and a mail server that hangs delays no request.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
+from types import TracebackType
 from typing import Final, TypeVar
 
 import asyncpg
 from asyncpg.pgproto import pgproto
-from asyncpg.pool import PoolConnectionProxy
 
 from service.ledger.connection import (
     CONNECT_SECONDS_MAX,
@@ -20,6 +21,7 @@ from service.ledger.connection import (
     Drain,
     LedgerConnection,
 )
+from service.ledger.connection_pool import ConnectionPool
 from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
 from service.ledger.sql import Sql, queries
 
@@ -27,7 +29,7 @@ T = TypeVar("T")
 RowId = pgproto.UUID
 """A UUID as rows have it: it is made, and written out, in a tenth of the time of Python's own."""
 Row = asyncpg.Record
-Connection = PoolConnectionProxy | asyncpg.Connection
+Connection = asyncpg.Connection
 
 BACKGROUND_SIZE: Final = 4
 """Of what runs beside requests in one ledger, three can hang on others at once (mail, hand-overs,
@@ -88,11 +90,11 @@ class Pool:
         self.deadline_seconds = limits.deadline
         self._drain = drain
         self._connector = connector
-        self._pool: asyncpg.Pool | None = None
+        self._pool: ConnectionPool | None = None
         # Set where a session cannot have the limits of its pool, and each transaction sets them.
         self._local_limits = False
 
-    async def open(
+    def open(
         self, url: str, settings: dict[str, str], *, is_pooled: bool, local_limits: bool
     ) -> None:
         """Make the pool, which connects at first use: a service starts without PostgreSQL.
@@ -101,48 +103,19 @@ class Pool:
         then: PgBouncer before 1.21 has no other way, and it costs a round trip a statement.
         """
         self._local_limits = local_limits
-        self._pool = await asyncpg.create_pool(
+        connect = partial(
+            self._connector,
             url,
-            connect=self._connector,
             connection_class=LedgerConnection,
-            min_size=0,
-            max_size=self.size,
-            max_inactive_connection_lifetime=300,
             timeout=CONNECT_SECONDS_MAX,
-            # No session state is ever set, so there is none to reset: a round trip saved each time.
-            reset=_nothing_to_reset,
             server_settings=settings,
             statement_cache_size=0 if is_pooled else 100,
         )
+        self._pool = ConnectionPool(connect, self.size)
 
-    @asynccontextmanager
-    async def connection(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
+    def connection(self, deadline: float | None = None) -> "_Lent":
         """Lend a connection, under one deadline for waiting and work together."""
-        try:
-            async with asyncio.timeout(deadline or self.deadline_seconds):
-                pool = self.pool
-                lent = await pool.acquire()
-                connection, reuse = lent.itself, True
-                try:
-                    yield lent
-                except Exception as error:  # raised again: this only looks at it
-                    reuse = not isinstance(error, _LOST)
-                    raise
-                finally:
-                    # Another task waits for the running statement, because this caller may be out
-                    # of time.
-                    if reuse and connection.is_settled:
-                        await pool.release(lent)
-                    else:
-                        self._drain.take(pool, lent, connection, reuse=reuse)
-        except asyncpg.UniqueViolationError as error:
-            # A field of the server's answer, which the driver sets and does not declare.
-            constraint: str = getattr(error, "constraint_name", None) or ""
-            raise AlreadyExists(constraint) from error
-        except (asyncpg.InvalidCachedStatementError, asyncpg.OutdatedSchemaCacheError) as error:
-            raise SchemaChanged(type(error).__name__) from error
-        except _AWAY as error:
-            raise LedgerUnavailable(type(error).__name__) from error
+        return _Lent(self.pool, self._drain, deadline or self.deadline_seconds)
 
     @asynccontextmanager
     async def transaction(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
@@ -179,7 +152,7 @@ class Pool:
             pool.terminate()
 
     @property
-    def pool(self) -> asyncpg.Pool:
+    def pool(self) -> ConnectionPool:
         """The open pool."""
         if self._pool is None:
             raise LedgerUnavailable("the database has not been opened")
@@ -188,9 +161,61 @@ class Pool:
     @property
     def connections(self) -> tuple[int, int]:
         """Return (open, idle) connections, for the metrics."""
-        if self._pool is None:
-            return 0, 0
-        return self._pool.get_size(), self._pool.get_idle_size()
+        return (0, 0) if self._pool is None else self._pool.counts
+
+
+class _Lent:
+    """A connection for the length of a block; the driver's errors become ours at its end.
+
+    A class instead of a generator, and no more in it than has to be: each statement begins here.
+    """
+
+    __slots__ = ("_connection", "_deadline", "_drain", "_pool")
+
+    def __init__(self, pool: ConnectionPool, drain: Drain, seconds: float) -> None:
+        self._pool = pool
+        self._drain = drain
+        self._deadline = asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> LedgerConnection:
+        await self._deadline.__aenter__()
+        try:
+            self._connection = await self._pool.take()
+        except BaseException as error:
+            await self._ended(error)
+            raise
+        return self._connection
+
+    async def __aexit__(
+        self, _kind: object, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        connection, reuse = self._connection, not isinstance(error, _LOST)
+        # Another task waits for the running statement, because this caller may be out of time.
+        if reuse and connection.is_settled:
+            self._pool.give_back(connection)
+        else:
+            self._drain.take(self._pool, connection, reuse=reuse)
+        await self._ended(error)
+
+    async def _ended(self, error: BaseException | None) -> None:
+        """Raise what an error means to us; return where it is to be raised as it is."""
+        try:
+            await self._deadline.__aexit__(type(error) if error else None, error, None)
+        except TimeoutError as passed:
+            raise LedgerUnavailable(type(passed).__name__) from passed
+        match error:
+            case None:
+                return
+            case asyncpg.UniqueViolationError():
+                # A field of the server's answer, which the driver sets and does not declare.
+                constraint: str = getattr(error, "constraint_name", None) or ""
+                raise AlreadyExists(constraint) from error
+            case asyncpg.InvalidCachedStatementError() | asyncpg.OutdatedSchemaCacheError():
+                raise SchemaChanged(type(error).__name__) from error
+            case _ if isinstance(error, _AWAY):
+                raise LedgerUnavailable(type(error).__name__) from error
+            case _:
+                return
 
 
 _READ_WRITE: Final = "target_session_attrs=read-write"
@@ -235,9 +260,9 @@ class Database:
         """Make the pools."""
         requests = self._requests.settings | _PLANNED_ONCE
         read_only = {} if self._is_found_by_writing else {_READ_ONLY: "on"}
-        await self._open("reads", requests | read_only)
-        await self._open("writes", requests)
-        await self._open("background", self._background.settings)
+        self._open("reads", requests | read_only)
+        self._open("writes", requests)
+        self._open("background", self._background.settings)
 
     async def close(self) -> None:
         """Close every connection."""
@@ -260,12 +285,12 @@ class Database:
     def _pool(self, size: int, limits: Limits, accept: Accept) -> Pool:
         return self._make_pool(self.schema, size, limits, self._drain, Connector(accept))
 
-    async def _open(self, name: str, settings: dict[str, str]) -> None:
+    def _open(self, name: str, settings: dict[str, str]) -> None:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}
         if not self.is_pooled:
             session |= _BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
-        await self.pools[name].open(
+        self.pools[name].open(
             self.url,
             session,
             is_pooled=self.is_pooled,
@@ -340,10 +365,6 @@ async def transaction_on(connection: Connection) -> AsyncGenerator[None, None]:
 def is_infrastructure_error(error: Exception) -> bool:
     """Return whether no row is to blame: PostgreSQL is away, a table or a right is missing."""
     return isinstance(error, (LedgerError, asyncpg.SyntaxOrAccessError, *_AWAY))
-
-
-async def _nothing_to_reset(_connection: Connection) -> None:
-    pass
 
 
 _LOST = (

@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import pytest
 
@@ -52,7 +51,11 @@ async def test_a_link_expires_an_hour_after_issue_by_the_databases_clock(shared)
     """Contract 8: one hour."""
     partner = await shared.partner()
     reads = shared.service.modes["live"].ledger.database.reads
-    clock = partial(reads.pool.fetchval, "select clock_timestamp()")
+
+    async def clock():
+        async with reads.connection() as connection:
+            return await connection.fetchval("select clock_timestamp()")
+
     before = await clock()
     text = (await request(partner)).json()["expires_at"]
     after = await clock()

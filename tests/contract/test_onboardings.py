@@ -261,11 +261,12 @@ async def test_a_magic_link_lives_seven_days_by_the_databases_clock(shared):
     """An expired link is refused as expired, an unknown one as invalid."""
     partner = await with_link(shared)
     answer = await start(partner, "u1", "late@example.com")
-    row = await shared.service.modes["live"].ledger.database.reads.pool.fetchrow(
-        "select extract(epoch from expires_at - clock_timestamp()) as seconds "
-        "from live.onboardings where onboarding_id = $1",
-        answer.json()["onboarding_id"],
-    )
+    async with shared.service.modes["live"].ledger.database.reads.connection() as connection:
+        row = await connection.fetchrow(
+            "select extract(epoch from expires_at - clock_timestamp()) as seconds "
+            "from live.onboardings where onboarding_id = $1",
+            answer.json()["onboarding_id"],
+        )
     assert 0 <= 7 * 86400 - row["seconds"] < 60
     await execute(
         shared,

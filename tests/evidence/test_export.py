@@ -207,9 +207,8 @@ async def test_an_older_lineage_binds_as_far_as_it_is_shared(keyed, tmp_path):
         version = len(await transaction.read(stream))
         await transaction.append(Append(stream, version, [event], STAFF))
     await Sequencer(ledger).step()
-    rows = await keyed.service.modes["live"].ledger.database.reads.pool.fetch(
-        "select leaf_hash from live.log order by position"
-    )
+    async with ledger.database.reads.connection() as connection:
+        rows = await connection.fetch("select leaf_hash from live.log order by position")
     tree = MerkleTree(row["leaf_hash"] for row in rows)
     now = Checkpoint(origin, tree.size, tree.root())
     for name, scope in (

@@ -117,9 +117,8 @@ async def test_an_unreadable_lineage_is_a_fault(owner_connection, state):
 
 
 async def _checkpoint(ledger, origin) -> Checkpoint:
-    rows = await ledger.database.reads.pool.fetch(
-        "select leaf_hash from accounts.log order by position"
-    )
+    async with ledger.database.reads.connection() as connection:
+        rows = await connection.fetch("select leaf_hash from accounts.log order by position")
     tree = CompactRange()
     tree.extend(row["leaf_hash"] for row in rows)
     return Checkpoint(origin, tree.size, tree.root())

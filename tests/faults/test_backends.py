@@ -301,7 +301,7 @@ async def _given_up(database, act):
 
 
 async def _ended_by_the_server(connection):
-    connection.itself._protocol.data_received(LAST_WORD)  # noqa: SLF001 - what the socket feeds
+    connection._protocol.data_received(LAST_WORD)  # noqa: SLF001 - what the socket feeds
 
 
 async def _answers(pool):

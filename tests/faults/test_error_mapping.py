@@ -124,4 +124,4 @@ async def _set_read_only(world, database_url, value):
         )
     for ledger in world.service.ledgers:
         for pool in ledger.database.pools.values():
-            await pool.pool.expire_connections()
+            pool.pool.retire()

@@ -63,9 +63,10 @@ async def number(ledger):
     sequencer = Sequencer(ledger)
     while await sequencer.step():
         pass
-    row = await ledger.database.reads.pool.fetchrow(
-        "select (select size from accounts.head), (select count(*) from accounts.set_aside)"
-    )
+    async with ledger.database.reads.connection() as connection:
+        row = await connection.fetchrow(
+            "select (select size from accounts.head), (select count(*) from accounts.set_aside)"
+        )
     return tuple(row)
 
 

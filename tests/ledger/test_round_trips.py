@@ -132,7 +132,7 @@ async def test_a_new_connection_looks_no_types_up(wire):
     for number in range(2):
         proxy.statements.clear()
         for pool in world.service.modes["live"].ledger.database.pools.values():
-            await pool.pool.expire_connections()
+            pool.pool.retire()
         assert (await partner.claim(entity_id, f"case-{number}")).status_code == 201
     assert {one.partition("\n")[0] for one in proxy.statements if one} == {
         one.strip() for one in (AUTHENTICATE, CONTEXT, WRITE)

@@ -68,16 +68,10 @@ set
 -- a rebuild's session has only nested loops.
 with placed as materialized (
     select
-        array(
-            select l.append_id from ledger.log as l
-            where l.position > $1 and l.position <= $2
-            order by l.append_id
-        ) as ids,
-        array(
-            select l.position from ledger.log as l
-            where l.position > $1 and l.position <= $2
-            order by l.append_id
-        ) as positions
+        array_agg(append_id order by append_id) as ids,
+        array_agg(position order by append_id) as positions
+    from ledger.log
+    where position > $1 and position <= $2
 ), found as (
     select
         (select positions from placed)[
