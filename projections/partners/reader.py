@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from service.core.shared import retrieved
 from service.facts.partners import (
     ApiKeyIssued,
     ApiKeyRebound,
@@ -103,6 +104,7 @@ class PartnersReader:
             reading = asyncio.create_task(self._learn(partner_id, last, boundaries))
             self._readings[ask] = reading
             reading.add_done_callback(lambda _: self._readings.pop(ask))
+            reading.add_done_callback(retrieved)
         return await asyncio.shield(reading)
 
     async def _learn(self, partner_id: str, last: int, boundaries: Sequence[Boundary]) -> Partner:

@@ -31,7 +31,7 @@ class Shared(Generic[_T]):
             return self._made
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._run())
-            self._running.add_done_callback(_look_at)
+            self._running.add_done_callback(retrieved)
         return await asyncio.shield(self._running)
 
     async def _run(self) -> _T:
@@ -42,7 +42,7 @@ class Shared(Generic[_T]):
         return made
 
 
-def _look_at(task: "asyncio.Task[_T]") -> None:
-    """Take note of an error that nobody waited for any more, which would be logged otherwise."""
+def retrieved(task: "asyncio.Task[_T]") -> None:
+    """Take note of an error that nobody waited for any more, which asyncio would log otherwise."""
     if not task.cancelled():
         task.exception()

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 import asyncpg
+from asyncpg.protocol import protocol
 
+from service.core.shared import retrieved
 from service.ledger.dates import read_every_date
 
 CONNECT_SECONDS_MAX: Final = 5.0
@@ -43,6 +45,11 @@ class Looked(NamedTuple):
 
 _KNOWN_TYPES: Final[dict[frozenset[int], tuple[Any, Looked]]] = {}
 """What the driver looked up, such as arrays of uuids, by the ids that it asked for."""
+
+
+# What the driver takes for an array. By its own abstract classes, it asks of each value of an array
+# whether that is one, too, which takes as long as encoding it.
+protocol.IterableABC = protocol.SizedABC = (list, tuple, set, frozenset)  # pyright: ignore[reportAttributeAccessIssue] - not declared
 
 
 class ReachableConnection(asyncpg.Connection):
@@ -213,7 +220,7 @@ class Connector:
         try:
             return await asyncio.shield(attempt)
         except asyncio.CancelledError:
-            attempt.add_done_callback(_retrieved)
+            attempt.add_done_callback(retrieved)
             self._given_up.append(attempt)
             raise
 
@@ -246,7 +253,3 @@ class Connector:
 def _is_open(attempt: "asyncio.Task[LedgerConnection]") -> bool:
     is_made = attempt.done() and not attempt.cancelled() and attempt.exception() is None
     return is_made and not attempt.result().is_closed()
-
-
-def _retrieved(attempt: "asyncio.Task[LedgerConnection]") -> None:
-    _ = attempt.cancelled() or attempt.exception()  # or asyncio reports that nobody has seen it

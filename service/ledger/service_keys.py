@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, Protocol
 import structlog
 
 from service.core.ids import base32, base62
+from service.core.shared import Shared
 from service.ledger.database import Database, LedgerError, Row
 from service.ledger.encryption import KEY_BYTES, KeyUnknown, MasterKeys
 from service.ledger.event_macs import FIRST_KEY, EventKeys, key_of_ledger
@@ -129,7 +130,7 @@ class ServiceKeyStore:
         self._accounts = accounts
         self._master_keys = master_keys
         self._loaded: Secrets | None = None
-        self._attempt: asyncio.Task[Secrets] | None = None
+        self._attempt = Shared(self._load)
         self._reading: asyncio.Task[None] | None = None
         self._asked_at = self._read_at = 0.0
 
@@ -151,9 +152,7 @@ class ServiceKeyStore:
             if now > self._read_at + STALE_SECONDS and self._reading is not None:
                 await asyncio.shield(self._reading)
             return self._loaded
-        if self._attempt is None or self._attempt.done():
-            self._attempt = asyncio.create_task(self._load())
-        return await asyncio.shield(self._attempt)
+        return await self._attempt.get()
 
     async def known_events(self) -> EventRoots | None:
         """Return the roots of events' keys, None where an installation has none yet.

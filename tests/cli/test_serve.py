@@ -123,7 +123,7 @@ def children_of(process: Running) -> dict[int, bytes]:
     found: dict[int, bytes] = {}
     for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
         for pid in children.read_text().split():
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
                 found[int(pid)] = Path(f"/proc/{pid}/cmdline").read_bytes()
     return found
 
