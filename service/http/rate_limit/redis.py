@@ -82,7 +82,9 @@ class RedisWindows:
             socket_timeout=TIMEOUT_SECONDS,
             retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),  # pyright: ignore[reportArgumentType] - passed on to redis-py as it is
         )
-        self._client = cast("Redis", cast("RedispyBridge", storage.bridge).get_connection())
+        self._pooled = cast("Redis", cast("RedispyBridge", storage.bridge).get_connection())
+        # One connection, as one call is under way at a time: a pool's loan takes a fifth of a call.
+        self._client = self._pooled.client()
         self._script = self._client.register_script(_SCRIPT)
         self._away = False
         self._waiting: list[_Charge] = []
@@ -108,6 +110,7 @@ class RedisWindows:
                 await asyncio.wait([task])
         self._give_up(self._waiting)
         await self._client.aclose()
+        await self._pooled.aclose()
 
     async def _send(self) -> None:
         batch: list[_Charge] = []
