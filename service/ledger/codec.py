@@ -53,6 +53,14 @@ class State(_Clear, frozen=True):
     sealed: Sealed | None = None
 
 
+class _Present(Protocol):
+    """A stored event of one topic, whose data have the present version."""
+
+    class_version: int
+    meta: Meta
+    data: Event
+
+
 DAMAGE: Final = (
     *(msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError),
 )
@@ -71,6 +79,11 @@ class Codec:
         self.ledger = ledger
         self._catalogue = catalogue
         self.topics = list(catalogue)
+        self._clear: dict[str, tuple[Callable[[bytes], _Present], int]] = {}
+
+    def __reduce__(self) -> tuple[type["Codec"], tuple[str, Catalogue]]:
+        """Return how another process makes it again: decoders cannot be sent."""
+        return Codec, (self.ledger, self._catalogue)
 
     def encode(
         self, stream_id: UUID, version: int, event: Event, meta: Meta, key: DataKey | None
@@ -104,15 +117,18 @@ class Codec:
 
         None where it is not that: `decode_stored` knows older versions, and what is wrong.
         """
-        cls = self._catalogue.get(topic)
-        if cls is None:
-            return None
+        known = self._clear.get(topic)
+        if known is None:
+            cls = self._catalogue.get(topic)
+            if cls is None:
+                return None
+            known = self._clear[topic] = _decoding_clear(cls), cls.class_version
+        read, class_version = known
         try:
-            stored = _decoding_clear(cls)(state)
+            stored = read(state)
         except DAMAGE:
             return None
-        is_present = stored.class_version == cls.class_version
-        return (stored.data, stored.meta) if is_present else None
+        return (stored.data, stored.meta) if stored.class_version == class_version else None
 
     def decode_stored(
         self, stream_id: UUID, version: int, topic: str, stored: State, key: DataKey | None
@@ -171,14 +187,6 @@ def stored_form(state: bytes, *, with_sealed: bool = True) -> State:
         message = f"it has not the form of an event ({type(error).__name__})"
         raise Unreadable(message) from error
     return State(clear.class_version, clear.meta, clear.data)
-
-
-class _Present(Protocol):
-    """A stored event of one topic, whose data have the present version."""
-
-    class_version: int
-    meta: Meta
-    data: Event
 
 
 @cache

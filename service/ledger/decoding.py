@@ -7,7 +7,7 @@ from uuid import UUID
 from service.ledger.codec import Codec, State, stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed
-from service.ledger.events import Event, Meta, Recorded, Unreadable
+from service.ledger.events import Recorded, Unreadable
 
 PAGE_BYTES_MAX = 2 << 20
 """Stored bytes after which a page of events ends, wherever the log is read by pages: the event that
@@ -66,39 +66,35 @@ async def decode(
     Raises Unreadable, with the event's place, KeyUnknown if a key does not unwrap, and
     DecryptionFailed if it does not open the box.
     """
-    forms = list(_forms(codec, rows, personal, unread))
-    sealed = (form.sealed for _, form in forms if isinstance(form, State))
-    keys = await keys_of({one.key for one in sealed if one is not None})
-    recorded: list[Recorded] = []
-    for row, form in forms:
-        position, append_id, stream, version, topic = row[:5]
+    recorded: list[Recorded | None] = []
+    sealed: list[tuple[int, StoredRow, State]] = []  # with their places among the recorded
+    is_personal = isinstance(personal, bool)
+    decode_clear = codec.decode_clear
+    for row in rows:
+        position, append_id, stream, version, topic, state = row[:6]
+        is_opened = personal if is_personal else topic in personal
+        clear = None if is_opened else decode_clear(topic, state)
+        if clear is not None:
+            recorded.append(Recorded(append_id, stream, version, *clear, position))
+            continue
         try:
-            if isinstance(form, State):
-                key = keys.get(form.sealed.key) if form.sealed is not None else None
-                event, meta = codec.decode_stored(stream, version, topic, form, key)
-            else:
-                event, meta = form
+            form = stored_form(state, with_sealed=is_opened)
+        except Unreadable as error:
+            _report(codec, row, error, unread)
+        else:
+            sealed.append((len(recorded), row, form))
+            recorded.append(None)
+    keys = await keys_of({form.sealed.key for _, _, form in sealed if form.sealed is not None})
+    for place, row, form in sealed:
+        position, append_id, stream, version, topic = row[:5]
+        key = keys.get(form.sealed.key) if form.sealed is not None else None
+        try:
+            event, meta = codec.decode_stored(stream, version, topic, form, key)
         except (Unreadable, DecryptionFailed) as error:
             _report(codec, row, error, unread)
         else:
-            recorded.append(Recorded(append_id, stream, version, event, meta, position))
-    return recorded
-
-
-def _forms(
-    codec: Codec,
-    rows: Iterable[StoredRow],
-    personal: bool | Container[str],
-    unread: list[Unread] | None,
-) -> Iterable[tuple[StoredRow, State | tuple[Event, Meta]]]:
-    """Yield what is not opened as it is, and of others what they are decoded from with a key."""
-    for row in rows:
-        is_opened = personal if isinstance(personal, bool) else row[4] in personal
-        clear = None if is_opened else codec.decode_clear(row[4], row[5])
-        try:
-            yield row, clear or stored_form(row[5], with_sealed=is_opened)
-        except Unreadable as error:
-            _report(codec, row, error, unread)
+            recorded[place] = Recorded(append_id, stream, version, event, meta, position)
+    return [one for one in recorded if one is not None]
 
 
 def _report(

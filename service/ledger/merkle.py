@@ -65,9 +65,10 @@ def leaf_of(
     """Return the hash of an event's columns; None where one is of another type."""
     try:
         digest = sha256(state).hexdigest()
-        return leaf_hash(
-            digested_record(position, append_id, originator_id, originator_version, topic, digest)
+        record = digested_record(
+            position, append_id, originator_id, originator_version, topic, digest
         )
+        return sha256(b"\x00" + record).digest()
     except (TypeError, ValueError, AttributeError):
         return None
 

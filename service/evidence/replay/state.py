@@ -221,10 +221,13 @@ class _Replay:
     ) -> None:
         self._transaction = transaction
         self._ascent = ascent
-        self._wanted = wanted
+        self._needs = None if wanted == EVERYTHING else wanted.needs
         self._projectors = (*ledger.projectors, ErasedProjector())
         self._topics = _topics(self._projectors)
-        self._made_by = [(one, frozenset(one.topics)) for one in self._projectors]
+        self._made_by = {
+            topic: [one for one in self._projectors if topic in one.topics]
+            for topic in {topic for one in self._projectors for topic in one.topics}
+        }
         self._known = frozenset(ledger.codec.topics)
         self._personal = _topics(one for one in self._projectors if one.reads_personal)
 
@@ -233,11 +236,15 @@ class _Replay:
         self._ascent.take(_leaves(page, self._known))
         used = [row for row in page.rows if row["topic"] in self._topics]
         events = await self._transaction.decode(used, personal=self._personal)
-        needed = [one for one in events if self._wanted.needs(one.event)]
-        for projector, topics in self._made_by:
-            mine = (one for one in needed if type(one.event) in topics)
-            writes = (write for one in mine for write in projector.project(one))
-            await apply(self._transaction.connection, _SCRATCH, writes)
+        needs, made_by = self._needs, self._made_by
+        writes = (
+            write
+            for one in events
+            if needs is None or needs(one.event)
+            for projector in made_by[type(one.event)]
+            for write in projector.project(one)
+        )
+        await apply(self._transaction.connection, _SCRATCH, writes)
 
 
 def _leaves(page: ReplayPage, known: Container[str | None]) -> list[bytes]:
