@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple, Protocol
 import asyncpg
 from asyncpg.protocol import protocol
 
-from service.core.shared import retrieved
 from service.ledger.dates import read_every_date
 
 CONNECT_SECONDS_MAX: Final = 5.0
@@ -118,6 +117,11 @@ class LedgerConnection(ReachableConnection):
         waiter.set_result(None)  # "the request has been sent"
         self._answered = cancel_waiter  # done when the server has answered, or is lost
 
+    def forget_statements(self) -> None:
+        """Prepare statements again, and look types up, as the driver's own pool has its do."""
+        self._drop_local_statement_cache()
+        self._drop_local_type_cache()
+
     @property
     def is_settled(self) -> bool:
         """Whether nothing is under way: no statement, no transaction.
@@ -202,54 +206,14 @@ async def _settled(connection: LedgerConnection) -> bool:
     return True
 
 
-class Connector:
-    """Makes a pool's connections; the next caller takes over an attempt that its caller gave up.
-
-    So a slow server does not get a new attempt while it has not responded to another one, and
-    attempts are not restarted for ever.
-    """
-
-    def __init__(self, accept: Accept) -> None:
-        """Begin with no attempt."""
-        self._accept = accept
-        self._given_up: list[asyncio.Task[LedgerConnection]] = []
-
-    async def __call__(self, *given: object, **named: object) -> LedgerConnection:
-        """Connect with the driver's arguments."""
-        attempt = self._take() or asyncio.create_task(self._connect(*given, **named))
-        try:
-            return await asyncio.shield(attempt)
-        except asyncio.CancelledError:
-            attempt.add_done_callback(retrieved)
-            self._given_up.append(attempt)
-            raise
-
-    def close(self) -> None:
-        """End what is still under way."""
-        for attempt in self._given_up:
-            attempt.cancel()
-            if _is_open(attempt):
-                attempt.result().terminate()
-
-    async def _connect(self, *given: object, **named: object) -> LedgerConnection:
-        connection = await asyncpg.connect(*given, **named)
-        connection.keep_alive()
-        try:
-            await read_every_date(connection)
-            await self._accept(connection)
-        except BaseException:  # also where the attempt is cancelled
-            connection.terminate()
-            raise
-        return connection
-
-    def _take(self) -> "asyncio.Task[LedgerConnection] | None":
-        while self._given_up:
-            attempt = self._given_up.pop(0)
-            if not attempt.done() or _is_open(attempt):
-                return attempt
-        return None
-
-
-def _is_open(attempt: "asyncio.Task[LedgerConnection]") -> bool:
-    is_made = attempt.done() and not attempt.cancelled() and attempt.exception() is None
-    return is_made and not attempt.result().is_closed()
+async def connect(accept: Accept, url: str, **given: Any) -> LedgerConnection:  # noqa: ANN401 - the driver's
+    """Connect with the driver's arguments; return a connection that may be used."""
+    connection = await asyncpg.connect(url, connection_class=LedgerConnection, **given)
+    connection.keep_alive()
+    try:
+        await read_every_date(connection)
+        await accept(connection)
+    except BaseException:  # also where the attempt is cancelled
+        connection.terminate()
+        raise
+    return connection

@@ -17,9 +17,9 @@ from asyncpg.pgproto import pgproto
 from service.ledger.connection import (
     CONNECT_SECONDS_MAX,
     Accept,
-    Connector,
     Drain,
     LedgerConnection,
+    connect,
 )
 from service.ledger.connection_pool import ConnectionPool
 from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
@@ -82,14 +82,14 @@ class Pool:
     """Connections to one ledger for one kind of work: never more than `size` backends."""
 
     def __init__(
-        self, schema: str, size: int, limits: Limits, drain: Drain, connector: Connector
+        self, schema: str, size: int, limits: Limits, drain: Drain, accept: Accept
     ) -> None:
         """`limits` hold for each piece of work."""
         self.schema = schema
         self.size = size
         self.deadline_seconds = limits.deadline
         self._drain = drain
-        self._connector = connector
+        self._accept = accept
         self._pool: ConnectionPool | None = None
         # Set where a session cannot have the limits of its pool, and each transaction sets them.
         self._local_limits = False
@@ -103,15 +103,15 @@ class Pool:
         then: PgBouncer before 1.21 has no other way, and it costs a round trip a statement.
         """
         self._local_limits = local_limits
-        connect = partial(
-            self._connector,
+        connecting = partial(
+            connect,
+            self._accept,
             url,
-            connection_class=LedgerConnection,
             timeout=CONNECT_SECONDS_MAX,
             server_settings=settings,
             statement_cache_size=0 if is_pooled else 100,
         )
-        self._pool = ConnectionPool(connect, self.size)
+        self._pool = ConnectionPool(connecting, self.size)
 
     def connection(self, deadline: float | None = None) -> "_Lent":
         """Lend a connection, under one deadline for waiting and work together."""
@@ -145,7 +145,6 @@ class Pool:
         if self._pool is None:
             return
         pool, self._pool = self._pool, None
-        self._connector.close()
         try:
             await asyncio.wait_for(pool.close(), 2)
         except _AWAY:
@@ -211,6 +210,7 @@ class _Lent:
                 constraint: str = getattr(error, "constraint_name", None) or ""
                 raise AlreadyExists(constraint) from error
             case asyncpg.InvalidCachedStatementError() | asyncpg.OutdatedSchemaCacheError():
+                self._pool.forget_statements()  # or each connection would refuse once
                 raise SchemaChanged(type(error).__name__) from error
             case _ if isinstance(error, _AWAY):
                 raise LedgerUnavailable(type(error).__name__) from error
@@ -283,7 +283,7 @@ class Database:
         return not self._is_citus
 
     def _pool(self, size: int, limits: Limits, accept: Accept) -> Pool:
-        return self._make_pool(self.schema, size, limits, self._drain, Connector(accept))
+        return self._make_pool(self.schema, size, limits, self._drain, accept)
 
     def _open(self, name: str, settings: dict[str, str]) -> None:
         session = {"application_name": f"claim-ledger {self.schema} {name}"}

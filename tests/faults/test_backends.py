@@ -1,7 +1,7 @@
 """What a request has given up goes on in PostgreSQL, in its own place: backends never pile up."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
@@ -272,18 +272,23 @@ async def test_a_migration_under_traffic_is_not_noticed(world, owner):
         *answers, _ = await traffic
         assert {answer.status_code for answer in answers} == {201}
         await partner.connected_entity()
-    ledger, seen = world.service.modes["live"].ledger, []
+    ledger, tries = world.service.modes["live"].ledger, 0
 
     async def attempt(transaction):
-        rows = await transaction.connection.fetch("select * from live.onboardings limit 0")
-        seen.append(rows)
+        nonlocal tries
+        tries += 1
+        await transaction.connection.fetch("select * from live.onboardings limit 0")
 
     pool = ledger.database.writes
-    for _ in range(pool.size):
-        await ledger.decide(attempt)
+    async with AsyncExitStack() as held:  # each on a connection of its own
+        for _ in range(pool.size):
+            await attempt(await held.enter_async_context(ledger.transaction()))
     owner.execute("alter table live.onboardings add column again text")
-    await ledger.decide(attempt)
-    assert len(seen) == pool.size + 1
+    async with AsyncExitStack() as held:
+        for _ in range(pool.size):
+            await ledger.decide(attempt)
+            await held.enter_async_context(pool.connection())  # the one that was used last
+    assert tries == 2 * pool.size + 1, "one refusal has all connections prepare it again"
 
 
 @asynccontextmanager

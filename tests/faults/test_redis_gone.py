@@ -1,4 +1,6 @@
+from service.app import web
 from service.http.rate_limit import redis
+from service.http.rate_limit.limiter import RateLimiter
 from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for, world_on
 
@@ -8,6 +10,13 @@ async def test_without_redis_the_service_limits_per_process(
 ):
     """Requests are answered under a limit of the process, and the metric raises the alarm."""
     monkeypatch.setattr(redis, "TIMEOUT_SECONDS", PATIENCE_SECONDS)
+    limiters = []
+
+    def make(**given):
+        limiters.append(RateLimiter(**given))
+        return limiters[-1]
+
+    monkeypatch.setattr(web, "RateLimiter", make)
     settings = settings_for(database_url, tmp_path, REDIS_URL=redis_server.url)
     async with world_on(settings, tmp_path) as world:
         partner = await world.partner()
@@ -19,6 +28,7 @@ async def test_without_redis_the_service_limits_per_process(
         assert [answer.status_code for answer in answers] == [201] * 10
         assert all("X-RateLimit-Remaining" in answer.headers for answer in answers)
         assert await _degraded(world) == 1.0
+        await limiters[0].close()
 
 
 async def _degraded(world):

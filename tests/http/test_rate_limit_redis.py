@@ -2,8 +2,11 @@
 
 import asyncio
 import multiprocessing
+from asyncio import StreamReader, StreamWriter
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from multiprocessing.synchronize import Barrier
+from pathlib import Path
 
 import pytest
 import structlog
@@ -159,6 +162,42 @@ async def test_redis_comes_back(make: Make, redis_server: RedisServer, fault: st
     assert admitted(await charge(one, 100)) == 20
     assert admitted(await charge(one, 100, "p2")) == 100
     assert admitted(await charge(make(redis_server.url), 100, "p2")) == 20
+
+
+async def test_redis_comes_back_as_another_server(
+    make: Make, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """After a failover its name leads to another one, and the old one goes on as a replica."""
+    (tmp_path / "other").mkdir()
+    other, heard, port = RedisServer(tmp_path / "other"), list[bool](), redis_server.port
+    other.start()
+
+    async def forward(reader: StreamReader, writer: StreamWriter) -> None:
+        there = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(_copied(reader, there[1]), _copied(there[0], writer))
+
+    async with await asyncio.start_server(forward, "127.0.0.1", 0) as name:
+        address = name.sockets[0].getsockname()[1]
+        url = f"redis://127.0.0.1:{address}/0"
+        limiter = make(url, on_degraded=heard.append, probe_seconds=0.05)
+        await charge(limiter, 2)
+        redis_server.command("REPLICAOF", "127.0.0.1", str(other.port))
+        port = other.port
+        await eventually(lambda: _is_heard(limiter, heard, [True, False]))
+        await limiter.close()
+    other.stop()
+
+
+async def _is_heard(limiter: RateLimiter, heard: list[bool], what: list[bool]) -> bool:
+    await limiter.charge("p1")
+    return heard == what
+
+
+async def _copied(reader: StreamReader, writer: StreamWriter) -> None:
+    with suppress(OSError):
+        while data := await reader.read(1 << 16):
+            writer.write(data)
+    writer.close()
 
 
 async def test_redis_away_from_the_start(make: Make, redis_server: RedisServer) -> None:

@@ -151,9 +151,12 @@ class RedisWindows:
 
     async def _probe(self) -> None:
         # By the script itself: a replica or a full Redis would answer a PING too, and the limiter
-        # would flap.
+        # would flap. Over a new connection: its name may lead to another server by now, while the
+        # one that was the primary still answers.
         while self._away:
             await asyncio.sleep(self.probe_seconds)
+            if self._client.connection is not None:
+                await self._client.connection.disconnect(nowait=True)
             if (await self._call([(_PROBE_KEY, 1)]))[0] is not None:
                 self._away = False
                 _log.info("rate_limit_restored")
