@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from service.ledger.session import SESSION
 from tests.databases import login_url
 from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import free_port, started
@@ -45,8 +46,9 @@ def logins(url: str) -> Iterator[Logins]:
         for ledger, role in roles.items():
             owner.execute(f"create role {role} login password '{password}'")
             owner.execute(f"grant claim_ledger_{ledger} to {role}")
-            for limit, value in LIMITS.items():
-                owner.execute(f"alter role {role} set {limit} = '{value}'")
+            for name, value in {**LIMITS, **SESSION}.items():
+                text = value if name == "search_path" else f"'{value}'"
+                owner.execute(f"alter role {role} set {name} = {text}")
         yield Logins(roles, password)
         for role in roles.values():
             owner.execute(f"drop role {role}")

@@ -15,6 +15,7 @@ from service.http.connections import CROWDED
 from service.http.every_answer import every_answer
 from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
 from service.ledger.limits import DEADLINE_SECONDS, Limits
+from service.ledger.session import SESSION
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 PROXY = (DEPLOY / "haproxy.cfg").read_text()
@@ -24,7 +25,7 @@ OF_REQUESTS = {
     name: text
     for name, text in Limits.of_requests(DEADLINE_SECONDS).settings.items()
     if not name.startswith("tcp_")
-} | {"enable_seqscan": "off", "jit": "off"}
+} | {"enable_seqscan": "off", "jit": "off", **SESSION}
 DEFAULTS = {one.name: one.default for one in vars(Settings).values() if hasattr(one, "default")}
 
 
@@ -87,7 +88,7 @@ def test_logins_have_the_limits_of_requests():
     """Behind a pooler, what a connection would be given is the login's default."""
     script = (DEPLOY / "logins.sql").read_text()
     for ledger in LEDGERS:
-        rows = re.findall(rf"alter role claim_ledger_{ledger} set (\w+) = '?(\w+)", script)
+        rows = re.findall(rf"alter role claim_ledger_{ledger} set (\w+) = '?([^';]+)", script)
         assert dict(rows) == OF_REQUESTS
     limits = {int(one) for one in re.findall(r"connection limit (\d+)", script)}
     places = int(re.findall(r"default_pool_size = (\d+)", POOLER)[0])

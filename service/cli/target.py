@@ -52,7 +52,8 @@ _WHY = {
     "InvalidParameterValueError": _NOT_MIGRATED,
     "InvalidSchemaNameError": _NOT_MIGRATED,
     "UndefinedTableError": _NOT_MIGRATED,
-    "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs.",
+    "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs, or "
+    "a policy would hide rows from it: `audit verify` tells more.",
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
     "Nothing is lost; try again.",
     "UnboundEvent": "A stream has an event that this service did not write. One that waits for its "

@@ -23,6 +23,7 @@ from service.ledger.connection import (
 )
 from service.ledger.connection_pool import ConnectionPool
 from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
+from service.ledger.session import SESSION
 from service.ledger.sql import Sql, queries
 
 T = TypeVar("T")
@@ -63,6 +64,10 @@ class LedgerUnavailable(LedgerError):
 
 class WrongLogin(LedgerUnavailable):
     """A login has more rights than its ledger's work needs, and is refused. `str()` is one line."""
+
+
+class RightMissing(LedgerUnavailable):
+    """PostgreSQL refuses a statement: a right is missing, or a policy would hide rows from it."""
 
 
 class AlreadyExists(LedgerError):
@@ -180,7 +185,7 @@ class _Lent:
         await self._deadline.__aenter__()
         try:
             self._connection = await self._pool.take()
-        except BaseException as error:
+        except BaseException as error:  # raised again: also where the deadline has passed
             await self._ended(error)
             raise
         return self._connection
@@ -212,6 +217,8 @@ class _Lent:
             case asyncpg.InvalidCachedStatementError() | asyncpg.OutdatedSchemaCacheError():
                 self._pool.forget_statements()  # or each connection would refuse once
                 raise SchemaChanged(type(error).__name__) from error
+            case asyncpg.InsufficientPrivilegeError():
+                raise RightMissing(type(error).__name__) from error
             case _ if isinstance(error, _AWAY):
                 raise LedgerUnavailable(type(error).__name__) from error
             case _:
@@ -286,9 +293,9 @@ class Database:
         return self._make_pool(self.schema, size, limits, self._drain, accept)
 
     def _open(self, name: str, settings: dict[str, str]) -> None:
-        session = {"application_name": f"claim-ledger {self.schema} {name}"}
+        session: dict[str, str] = {"application_name": f"claim-ledger {self.schema} {name}"}
         if not self.is_pooled:
-            session |= _BY_INDEX | settings
+            session |= SESSION | _BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         self.pools[name].open(
             self.url,

@@ -27,6 +27,7 @@ from service.ledger.database import (
     Connection,
     Database,
     LedgerError,
+    LedgerUnavailable,
     Row,
     SchemaChanged,
     always,
@@ -69,6 +70,10 @@ class StreamPart(NamedTuple):
 
 class AppendConflict(LedgerError):
     """A stream was not at the expected version: another command came first. Decide again."""
+
+
+class NotAppended(LedgerUnavailable):
+    """PostgreSQL says that it wrote an event, and has given it no id: something else drops rows."""
 
 
 class PublicIdTaken(LedgerError):
@@ -186,6 +191,8 @@ class Ledger:
         with _conflicts():
             row = always(await self.database.writes.fetchrow(sql, *arguments))
         outcomes: list[Outcome] = row["outcomes"]
+        if batch.lacks(outcomes, row["append_ids"] or ()):
+            raise NotAppended(self.name)
         if "written" in outcomes:
             self.on_append()
         return outcomes
@@ -371,9 +378,11 @@ class Transaction:
         rest = batch.add(sorted(appends, key=lambda append: append.stream_id.bytes))
         sql, arguments = batch.statement()
         row = always(await self.fetchrow(sql, *arguments))
+        if batch.lacks(row["outcomes"], row["append_ids"] or ()):
+            raise NotAppended(self.ledger_name)
         recorded = [
             msgspec.structs.replace(draft, append_id=append_id)
-            for draft, append_id in zip(batch.recorded, row["append_ids"], strict=True)
+            for draft, append_id in zip(batch.recorded, row["append_ids"] or (), strict=True)
         ]
         if rest:  # projected again, now that the append_ids are known
             await self.write(

@@ -154,6 +154,15 @@ class WriteBatch:
             self._rows.setdefault(insert.table, []).append((nr, *insert.row))
         return []
 
+    def lacks(self, outcomes: Sequence[Outcome], append_ids: Sequence[int | None]) -> bool:
+        """Return whether an event has no id although its command was written."""
+        if len(append_ids) != len(self._events):
+            return True
+        return None in append_ids and any(
+            append_id is None and outcomes[event[-1] - 1] == "written"
+            for append_id, event in zip(append_ids, self._events, strict=True)
+        )
+
     def statement(self) -> tuple[Sql, list[object]]:
         """Return the statement and its arguments."""
         columns = (

@@ -29,6 +29,8 @@ from tests.otlp_receiver import receiver_process
 from tests.world import PUBLIC_URL, World, settings_for
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
+_STREAMS = 9
+"""The place among the arguments of `write` of the streams that it appends to."""
 CLAIMS = 1500
 """In each round."""
 
@@ -157,8 +159,9 @@ async def _keep_nothing(database: Any, partner: Any, entity_id: str) -> None:
         await asyncio.sleep(0)
         return [row] * len(args[0]) if sql.name == context.name else []
 
-    async def fetchrow(_sql: Sql, commands: int, *_values: object) -> dict[str, Any]:
+    async def fetchrow(_sql: Sql, commands: int, *values: Any) -> dict[str, Any]:
         await asyncio.sleep(0)
-        return {"outcomes": ["written"] * commands, "append_ids": []}
+        streams = values[_STREAMS - 2]
+        return {"outcomes": ["written"] * commands, "append_ids": [*range(1, len(streams) + 1)]}
 
     database.fetch, database.fetchrow = fetch, fetchrow

@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from tests.cli.team import mailbox
+from tests.protections import put_back, take_off
 from tests.world import TEAM, claim_body
 
 STATE = """
@@ -202,13 +203,11 @@ def test_an_event_beside_log_and_queue_is_told_as_one_that_stays(team, claim, ow
     select originator_id, max(originator_version) + 1, 'ClaimStageChanged', '{}'
     from live.events where originator_id = %s group by 1 returning append_id
     """
-    owner.execute("alter table live.events disable trigger all")
+    take_off(owner, "live.events")
     (append_id,) = owner.execute(put, (stream_id,)).fetchone()
     code, answer = team.answer("claims", "show", claim[0])
     owner.execute("delete from live.events where append_id = %s", (append_id,))
-    owner.execute("alter table live.events enable trigger all")
-    for name in ("append_only", "kept_aside"):  # as they were: whatever a session is set to
-        owner.execute(f"alter table live.events enable always trigger {name}")
+    put_back(owner, "live.events")
     assert code == 1
     assert "in neither log nor queue, stays" in answer["message"]
 

@@ -13,6 +13,7 @@ from service.evidence.checkpoints.log_tree import LedgerForked, extended
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteKey
 from service.ledger.merkle import CompactRange
+from tests.protections import put_back, take_off
 from tests.world import STAFF
 
 LEAVES = """
@@ -117,12 +118,11 @@ def attack(owner) -> Callable[..., None]:
     """Return a function that changes protected rows as the database's owner."""
 
     def run(*statements: str) -> None:
-        for table in ("events", "log", "checkpoints", "head"):
-            owner.execute(f"alter table accounts.{table} disable trigger user")
+        tables = [f"accounts.{table}" for table in ("events", "log", "checkpoints", "head")]
+        take_off(owner, *tables)
         for statement in statements:
             assert owner.execute(statement).rowcount > 0, statement
-        for table in ("events", "log", "checkpoints", "head"):
-            owner.execute(f"alter table accounts.{table} enable trigger user")
+        put_back(owner, *tables)
 
     return run
 

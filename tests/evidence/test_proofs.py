@@ -1,6 +1,7 @@
 """Proofs in files of their own: of consistency, of absence and of a history."""
 
 import pytest
+from psycopg import ClientCursor
 
 from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.names import streams_name
@@ -11,19 +12,25 @@ from service.evidence.proofs import streams
 from service.evidence.proofs.absence import check_absence
 from service.evidence.proofs.consistency import check_consistency, make_consistency
 from service.evidence.proofs.streams import ClaimName, begins_at, prove_absence
-from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
 from service.evidence.proofs.timeline import FORMAT, HistoryProof, check_history, prove_events
 from service.evidence.replay.history import history as read_history
+from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY
 from tests.evidence.evidence_world import KEY as WORLDS_KEY
 from tests.ledger.merkle_tree import MerkleTree
 from tests.ledger.samples import CAUSE
+from tests.protections import put_back, take_off
 from tests.tables import every_row
 
 FIRSTS = """
 select uuid_send(originator_id), position from live.events join live.log using (append_id)
 where originator_version = 1 and position <= %s order by originator_id
+"""
+
+UNNUMBER = """
+update live.log set append_id = -append_id
+where append_id in (select append_id from live.events where originator_id = %s)
 """
 
 
@@ -111,8 +118,34 @@ async def test_another_index_of_a_checkpoint_is_not_signed_over(keyed, place):
         await prove_absence(checkpoints, name, signed, lambda _count: None)
     other = checkpoint._replace(root=bytes(32))
     forged = Signed(other, other.sign(KEY))
-    with pytest.raises(EvidenceFault, match="does not make the checkpoint's root"):
+    with pytest.raises(EvidenceFault, match="are not what was signed"):
         await prove_absence(checkpoints, name, forged, lambda _count: None)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("delete from live.events where originator_id = %s", "are not what was signed"),
+        ("update live.events set state = '{}' where originator_id = %s", "are not what was signed"),
+        (
+            UNNUMBER,
+            "are not what was signed",
+        ),
+        ("create policy p on live.events using (originator_id <> %s)", "which no migration made"),
+    ],
+)
+async def test_no_index_is_signed_of_a_log_that_is_another_one(keyed, owner, place, change, said):
+    """Not even where the claim's own event is the one that is missing, and the rest holds."""
+    checkpoints = Checkpoints(keyed.service.modes["live"].ledger, [KEY], place)
+    row = await keyed.service.modes["live"].claim_list.by_id(keyed.about[1])
+    signed = Signed(*(await checkpoints.make())[:2])
+    take_off(owner, "live.events", "live.log")
+    with ClientCursor(owner) as cursor:
+        cursor.execute(change, [row["stream_id"]])
+    put_back(owner, "live.events", "live.log")
+    name = ClaimName("live", 0, row["partner_id"], row["entity_id"], "case-1")
+    with pytest.raises(EvidenceFault, match=said):
+        await prove_absence(checkpoints, name, signed, lambda _count: None)
 
 
 async def test_a_claim_exists_as_of_its_first_position(keyed):

@@ -27,7 +27,7 @@ from service.evidence.demands import NO_DEMANDS
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_verifier import check_receipt
-from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
+from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.ledger.merkle import CompactRange
 from tests.evidence.altered_files import Mutant, hash_of, spelled
 from tests.evidence.evidence_world import KEY, OTHER, make_files

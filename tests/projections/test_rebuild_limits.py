@@ -40,7 +40,7 @@ async def test_a_rebuilds_sessions_have_limits_but_none_for_statements(database_
 @pytest.mark.usefixtures("claims")
 async def test_a_rebuild_waits_for_no_lock_for_long(world, owner, database_url, monkeypatch):
     """It is refused, says what may hold the table, and has changed nothing."""
-    monkeypatch.setitem(connecting.SESSION, "lock_timeout", "100ms")  # less than 10 s
+    monkeypatch.setitem(connecting.OF_REBUILD, "lock_timeout", "100ms")  # less than 10 s
     claim_list = model(world, "claim_list")
     with every_row() as row:
         for name, held in HELD.items():

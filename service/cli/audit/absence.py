@@ -46,7 +46,7 @@ async def absence(
             answer = _fields(name, ok=False) | {"position": position, "size": size}
             return Findings(answer, f"the claim exists, since position {position}")
         with written(out, force=force) as file, archive_needed(), key_needed():
-            with progress("indexing streams", size) as advance:
+            with progress("verifying and indexing", 2 * size) as advance:
                 proof = await prove_absence(checkpoints, name, signed, advance)
             file.write(encode(proof))
     except (EvidenceFault, LedgerForked) as error:

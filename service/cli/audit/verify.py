@@ -27,7 +27,7 @@ from service.evidence.export.format import EvidenceFault
 from service.evidence.note import NOTE_MAX, NoteInvalid, NoteKey
 from service.evidence.policy import Policy
 from service.evidence.proofs.recomputed import compare_index
-from service.evidence.proofs.streams_note import StreamsNote
+from service.evidence.streams_note import StreamsNote
 from service.evidence.time_stamp import TimeAnchor
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.beside import misdated

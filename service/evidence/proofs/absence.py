@@ -19,7 +19,7 @@ from service.evidence.export.format import (
     to_hashes,
 )
 from service.evidence.note import NoteInvalid, NoteKey
-from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
+from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.facts.claims import claim_stream
 from service.ledger.merkle import EMPTY_ROOT, root_by_inclusion
 

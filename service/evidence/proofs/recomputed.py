@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from service.evidence.export.format import EvidenceFault, Header
-from service.evidence.proofs.streams_note import StreamsNote
+from service.evidence.streams_note import StreamsNote
 from service.ledger.merkle import CompactRange
 
 

@@ -7,15 +7,16 @@ from service.core.progress import Advance
 from service.evidence.checkpoints.finding import refuse_found
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.checkpoints.signing import Checkpoints
-from service.evidence.export.export_writer import Signed, of_tree
+from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault, to_texts
 from service.evidence.note import NoteInvalid
 from service.evidence.proofs.absence import FORMAT, AbsenceProof, StreamLine
-from service.evidence.proofs.streams_note import StreamsNote
-from service.evidence.tree.signed_tree import SignedTree
+from service.evidence.rolled_back import rolled_back
+from service.evidence.streams_note import StreamsNote
 from service.evidence.tree.streamed import StreamedTree
+from service.evidence.verify.soundness import refuse_unsound
 from service.facts.claims import claim_stream
-from service.ledger.database import Database, Row
+from service.ledger.database import Connection, Database, Row
 from service.ledger.sql import queries
 
 PAGE_STREAMS: Final = 5_000
@@ -52,22 +53,32 @@ async def prove_absence(
 ) -> AbsenceProof:
     """Return the proof that a claim was not there; it was looked for in vain.
 
-    Makes, signs and publishes the index of that checkpoint. `advance` gets the number of streams
-    passed. Raises EvidenceFault if the log or the published index is another one; KeyMissing,
-    LedgerForked and ArchiveUnavailable as signing a checkpoint does.
+    Makes, signs and publishes the index of that checkpoint, once every event under it has been
+    found to be what was signed: an index without one of them would prove what is not so. `advance`
+    gets the number of events read for that, and then of streams passed. Raises EvidenceFault if the
+    log or the published index is another one; KeyMissing, LedgerForked and ArchiveUnavailable as
+    signing a checkpoint does.
     """
     database, size = checkpoints.ledger.database, signed.checkpoint.size
     key = checkpoints.signing_key()
     await refuse_found(checkpoints.ledger)
-    with of_tree():
-        await SignedTree.of(database, signed.checkpoint).edge_at(size)
-    tree, index = await _index(database, size, name.stream, advance)
+    async with (
+        database.background.connection(SECONDS_MAX) as connection,
+        rolled_back(
+            connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
+        ),
+    ):
+        await refuse_unsound(connection, database.schema, signed.checkpoint, advance)
+        tree, index = await _index(connection, database.schema, size, name.stream, advance)
+        sides = [
+            await connection.fetchrow(query.on(database.schema), name.stream, size)
+            for query in (_SQL.stream_before, _SQL.stream_after)
+        ]
     made = StreamsNote(signed.checkpoint, tree.size, tree.root())
     note = await _published(checkpoints, made, made.sign(key))
     wanted = [number for number in (index - 1, index) if 0 <= number < tree.size]
     proofs = dict(zip(wanted, await tree.inclusion_proofs(wanted), strict=True))
-    before = await database.background.fetchrow(_SQL.stream_before, name.stream, size)
-    after = await database.background.fetchrow(_SQL.stream_after, name.stream, size)
+    before, after = sides
     return AbsenceProof(
         format=FORMAT,
         **name._asdict(),
@@ -80,22 +91,21 @@ async def prove_absence(
 
 
 async def _index(
-    database: Database, size: int, stream: UUID, advance: Advance
+    connection: Connection, schema: str, size: int, stream: UUID, advance: Advance
 ) -> tuple[StreamedTree, int]:
     """Return the tree of the streams that had begun by `size`, and the place of one in it."""
     tree, index, is_passed = StreamedTree(), 0, False
-    async with database.background.transaction(SECONDS_MAX) as connection:
-        await connection.fetchrow(_READ_WHOLE.on(database.schema))
-        cursor = await connection.cursor(_SQL.stream_leaves.on(database.schema), size, stream)
-        while rows := await cursor.fetch(PAGE_STREAMS):
-            before = sum(row["is_before"] for row in rows)
-            index += before
-            if not is_passed and before < len(rows):
-                is_passed = True
-                for number in {max(index - 1, 0), index}:
-                    tree.want(number)
-            tree.extend(b"".join(row["leaf"] for row in rows))
-            advance(len(rows))
+    await connection.fetchrow(_READ_WHOLE.on(schema))
+    cursor = await connection.cursor(_SQL.stream_leaves.on(schema), size, stream)
+    while rows := await cursor.fetch(PAGE_STREAMS):
+        before = sum(row["is_before"] for row in rows)
+        index += before
+        if not is_passed and before < len(rows):
+            is_passed = True
+            for number in {max(index - 1, 0), index}:
+                tree.want(number)
+        tree.extend(b"".join(row["leaf"] for row in rows))
+        advance(len(rows))
     if not is_passed:
         tree.want(max(index - 1, 0))
     return tree, index

@@ -10,6 +10,7 @@ from psycopg.sql import SQL, Identifier
 
 from service.ledger.database import LedgerUnavailable
 from service.ledger.decoding import PAGE_BYTES_MAX
+from service.ledger.session import SESSION
 
 VIEW = "stored_events"
 CONNECT_SECONDS_MAX = 5.0
@@ -77,8 +78,11 @@ def stock_recorder(
     kwargs = datastore.pool.kwargs
     assert isinstance(kwargs, dict)  # noqa: S101 - the datastore has just made it
     kwargs["application_name"] = "claim-ledger independent"
-    options = f"{given.get('options') or ''} -c default_transaction_read_only=on".strip()
-    kwargs |= {**given, "options": options}
+    fixed = {**SESSION, "default_transaction_read_only": "on"}
+    options = " ".join(
+        "-c {}={}".format(name, value.replace(" ", r"\ ")) for name, value in fixed.items()
+    )
+    kwargs |= {**given, "options": f"{given.get('options') or ''} {options}".strip()}
     try:
         with datastore:
             yield BoundedRecorder(datastore, events_table_name=VIEW)

@@ -1,119 +1,104 @@
-"""What protects a log in its database: triggers, keys, and functions that make hashes and events.
+"""What a ledger's schema consists of, compared with what the migrations of this release make.
 
-The verification of a log trusts none of these. But whoever removes one is about to change the log,
-or has changed it, so they are compared with what the migrations created.
+The verification of a log trusts no rule of the database. But whoever removes a trigger, hides rows
+by a policy, or puts a view where a table was, is about to change what is read, or has changed it.
 """
 
 import re
 import secrets
-from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 from uuid import UUID
 
 import migrations
+from migrations.snapshots import Definition, definitions, snapshot_of
+from service.core.unseen import visible
 from service.evidence.verdict import Fault
 from service.ledger.database import Connection
 from service.ledger.event_macs import event_digest
 from service.ledger.merkle import leaf_of
+from service.ledger.session import SESSION
 from service.ledger.sql import queries
 
-TABLES: Final = (
-    "events",
-    "log",
-    "head",
-    "checkpoints",
-    "checkpoint_signatures",
-    "public_ids",
-    "set_aside",
-)
-KEYS: Final = frozenset(
-    {
-        ("events", "originator_id, originator_version"),
-        ("events", "append_id"),
-        ("log", "position"),
-        ("log", "append_id"),
-        ("head", "id"),
-        ("pending", "append_id"),
-        ("checkpoints", "origin, size"),
-        ("checkpoint_signatures", "origin, size, name, key_id"),
-        ("public_ids", "public_id"),
-        ("set_aside", "id"),
-    }
-)
-"""Tables with the columns by which no two of their rows are alike."""
 SAMPLES: Final = 3
 """Random events whose hashes are made by the database's functions and by ours."""
+_SHOWN_MAX: Final = 200
 
-_SQL = queries("service.evidence.verify")
-_FUNCTION: Final = re.compile(r"^create (?:or replace )?function ledger\.(\w+)\(", re.MULTILINE)
-_QUALIFIER: Final = re.compile(r"\bledger(?=\.\w)")
-"""As migrations put a schema in its place."""
-_BODY: Final = re.compile(r"as \$\$(.*?)\$\$", re.DOTALL)
-_TRIGGER: Final = re.compile(
-    r"^create trigger (\w+)[^;]*? on ledger\.(\w+)\s[^;]*?execute function ledger\.(\w+)\(",
-    re.MULTILINE,
+_KINDS: Final = (
+    *("relation", "inheritance", "policy", "rule", "trigger", "constraint", "function", "column"),
+    *("index", "sequence", "type", "operator", "collation"),
 )
-
-
-class Trigger(NamedTuple):
-    """A trigger of a table, and the function that it calls."""
-
-    table: str
-    name: str
-    function: str
+"""In the order in which they are told: the first explains those that follow."""
+_KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \((.*)\)")
+_TRIGGER: Final = re.compile(r"CREATE (?:CONSTRAINT )?TRIGGER (\w+) ")
+_SQL = queries("service.evidence.verify")
 
 
 async def definitions_fault(connection: Connection, schema: str) -> Fault | None:
-    """Return the first difference from what this release's migrations make; None also for others.
-
-    While an installation is upgraded, its schema may be another release's.
-    """
-    if not await connection.fetchval(_SQL.revision_readable.on(schema)):
-        return None
-    if await connection.fetchval(_SQL.revision.on(schema)) != migrations.newest_revision():
-        return None
+    """Return the first difference from what this release's migrations make."""
     return (
-        await _trigger_fault(connection, schema)
-        or await _key_fault(connection, schema)
-        or await _function_fault(connection, schema)
+        await _revision_fault(connection, schema)
+        or await _difference(connection, schema)
+        or await _hashes_fault(connection, schema)
+        or await _session_fault(connection, schema)
     )
 
 
-async def _trigger_fault(connection: Connection, schema: str) -> Fault | None:
-    rows = await connection.fetch(_SQL.triggers.on(schema), schema, list(TABLES))
-    found = {Trigger(*row) for row in rows}
-    for trigger in sorted(made_triggers() - found):
-        return Fault(
-            None,
-            f"The trigger {trigger.name} of {schema}.{trigger.table} is gone, off or replaced: "
-            "nothing keeps the table from being changed.",
+async def _revision_fault(connection: Connection, schema: str) -> Fault | None:
+    """Return a fault where the schema is another release's, as it is during an upgrade."""
+    newest, found = migrations.newest_revision(), None
+    if await connection.fetchval(_SQL.revision_readable.on(schema)):
+        found = await connection.fetchval(_SQL.revision.on(schema))
+    if found == newest:
+        return None
+    of = f"of revision {visible(str(found))[:_SHOWN_MAX]}" if found else "of an unknown revision"
+    return Fault(
+        None,
+        f"The schema of {schema} is {of}, and that of this release is {newest}: what protects the "
+        "log was not compared. Run `claim-ledger migrate`, or verify with the release of that "
+        "revision.",
+    )
+
+
+async def _difference(connection: Connection, schema: str) -> Fault | None:
+    rows = await connection.fetch(_SQL.definitions.on(schema), schema)
+    made, found = snapshot_of(schema), definitions(schema, (tuple(row) for row in rows))
+    differing = sorted(made ^ found, key=lambda one: (_KINDS.index(one.kind), one not in made, one))
+    if not differing:
+        return None
+    first = differing[0]
+    beside = {one.part for one in differing if one[:2] == first[:2] and one in found}
+    return Fault(None, _sentence(schema, first, beside, is_lacking=first in made))
+
+
+def _sentence(schema: str, one: Definition, beside: set[str], *, is_lacking: bool) -> str:
+    """Say what is wrong; `beside` are the parts of the same kind that it has instead."""
+    of, part = f"{schema}.{one.name}", visible(one.part)[:_SHOWN_MAX]
+    if one.kind == "function":
+        return f"The function {of} is not the one that migrations made."
+    if one.kind == "relation" and is_lacking:
+        now = f"a {visible(min(beside))}" if beside else "gone"
+        return f"{of} is {now}, where migrations made a {part}."
+    if one.kind == "relation":
+        return f"{of} is a {part} that no migration made."
+    if not is_lacking:
+        return f"{of} has this {one.kind}, which no migration made: {part}"
+    return _unprotected(of, one) or f"{of} lacks this {one.kind}, which migrations made: {part}"
+
+
+def _unprotected(of: str, lacking: Definition) -> str | None:
+    """Say what may happen to a table that lacks a trigger, or a key."""
+    if lacking.kind == "trigger" and (named := _TRIGGER.match(lacking.part)):
+        return (
+            f"The trigger {named[1]} of {of} is gone, off or replaced: nothing keeps the table "
+            "from being changed."
         )
+    if lacking.kind == "constraint" and (columns := _KEY.search(lacking.part)):
+        key = columns[1].replace('"', "")
+        return f"The key ({key}) of {of} is gone: nothing keeps its rows from being doubled."
     return None
 
 
-async def _key_fault(connection: Connection, schema: str) -> Fault | None:
-    tables = sorted({table for table, _ in KEYS})
-    rows = await connection.fetch(_SQL.unique_keys.on(schema), schema, tables)
-    for table, columns in sorted(KEYS - {tuple(row) for row in rows}):
-        return Fault(
-            None,
-            f"The key ({columns}) of {schema}.{table} is gone: nothing keeps its rows from being "
-            "doubled.",
-        )
-    return None
-
-
-async def _function_fault(connection: Connection, schema: str) -> Fault | None:
-    bodies = made_bodies()
-    rows = await connection.fetch(_SQL.functions.on(schema), schema, list(bodies))
-    found: dict[str, list[str]] = {}
-    for name, body in rows:
-        found.setdefault(name, []).append(body)
-    for name, body in bodies.items():
-        if found.get(name) != [_QUALIFIER.sub(schema, body)]:
-            return Fault(None, f"The function {schema}.{name} is not the one that migrations made.")
+async def _hashes_fault(connection: Connection, schema: str) -> Fault | None:
     for _ in range(SAMPLES):
         number, stream = 1 + secrets.randbelow(1 << 62), UUID(bytes=secrets.token_bytes(16))
         columns = (number + 1, stream, number, secrets.token_hex(8), secrets.token_bytes(64))
@@ -123,28 +108,14 @@ async def _function_fault(connection: Connection, schema: str) -> Fault | None:
     return None
 
 
-@cache
-def made_triggers() -> frozenset[Trigger]:
-    """Return the triggers of the tables that migrations have made."""
-    found = (_TRIGGER.findall(text) for text in _texts())
-    every = {Trigger(table, name, function) for one in found for name, table, function in one}
-    return frozenset(one for one in every if one.table in TABLES)
-
-
-@cache
-def made_bodies() -> Mapping[str, str]:
-    """Return the bodies of functions as the last migration that made each has it."""
-    bodies: dict[str, str] = {}
-    for text in _texts():
-        begins = [*_FUNCTION.finditer(text)]
-        ends = [one.start() for one in begins[1:]] + [len(text)]
-        for begin, end in zip(begins, ends, strict=False):
-            body = _BODY.search(text, begin.end(), end)
-            if body is not None:
-                bodies[begin[1]] = body[1]
-    return {name: bodies[name] for name in ("refuse_change", "refuse_loss", "set_aside_events")}
-
-
-def _texts() -> list[str]:
-    folder = Path(migrations.__file__).parent / "sql"
-    return [one.read_text() for one in sorted(folder.glob("*.sql"))]
+async def _session_fault(connection: Connection, schema: str) -> Fault | None:
+    """Return a fault where a session was not given what it should be, as behind a pooler."""
+    rows = await connection.fetch(_SQL.session.on(schema), list(SESSION))
+    for name, setting in sorted(tuple(row) for row in rows):
+        if setting != SESSION[name]:
+            return Fault(
+                None,
+                f"Sessions of {schema} have {name} = {visible(setting)[:_SHOWN_MAX]} from their "
+                f"login or database, where {SESSION[name]} is meant: run `deploy/logins.sql`.",
+            )
+    return None

@@ -36,8 +36,9 @@ from service.evidence.verify.published_streams import streams_fault
 from service.evidence.verify.rows import FIRST, Macs, log_rows
 from service.evidence.verify.walk import Found, Walk
 from service.evidence.verify.witnessed import witnessed
-from service.ledger.database import Connection, Database
+from service.ledger.database import Connection, Database, RightMissing
 from service.ledger.event_macs import EventKeys
+from service.ledger.merkle import EMPTY_ROOT
 from service.ledger.sql import queries
 
 DEADLINE_SECONDS: Final = 86_400.0
@@ -63,6 +64,25 @@ async def verify_ledger(
     `event_keys` their MACs. `spares` read parts of the log beside this process. Raises
     LedgerUnavailable, and ArchiveUnavailable if the archive has to be asked again.
     """
+    try:
+        return await _verdict(database, evidence, advance, accounts, event_keys, spares)
+    except RightMissing:
+        # Perhaps a policy, which a transaction that has failed cannot look for.
+        async with database.background.connection() as connection:
+            fault = await definitions_fault(connection, database.schema)
+        if fault is None:
+            raise
+        return Verdict.of(database.schema, 0, EMPTY_ROOT, fault=fault)
+
+
+async def _verdict(
+    database: Database,
+    evidence: Evidence,
+    advance: Advance,
+    accounts: Database | None,
+    event_keys: EventKeys | None,
+    spares: Spares,
+) -> Verdict:
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
         rolled_back(

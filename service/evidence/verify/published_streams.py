@@ -9,7 +9,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid
-from service.evidence.proofs.streams_note import StreamsNote, stream_leaf
+from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.evidence.verdict import Fault
 from service.evidence.verify.expectations import Evidence
 from service.ledger.database import Connection

@@ -2,6 +2,131 @@
 -- What was signed, as the database keeps it.
 select origin, size, note, tree from ledger.checkpoints order by size, origin
 
+-- name: definitions
+-- Everything in a schema that decides what its rows say: relations, columns, constraints, indexes that
+-- keep rows apart or run something, triggers, rules, policies, sequences, functions, types, operators.
+-- Not who may use it, how it is stored, and other indexes, which decide how fast it is. Nothing that an
+-- extension has made.
+with relations as (
+    select c.oid, c.relname, c.relkind, c.relpersistence, c.relrowsecurity, c.relforcerowsecurity
+    from pg_class as c
+    where
+        c.relnamespace = to_regnamespace($1) and c.relkind not in ('i', 'I', 't')
+        and not exists(
+            select from pg_depend as d
+            where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e'
+        )
+), indexes as (
+    select
+        x.indexrelid, x.indrelid, x.indisvalid, x.indisunique, x.indexprs, x.indpred,
+        (
+            select bool_and(o.opcnamespace = 'pg_catalog'::regnamespace)
+            from unnest(x.indclass::oid[]) as one (opclass)
+            join pg_opclass as o on o.oid = one.opclass
+        ) as is_usual
+    from pg_index as x
+)
+
+select
+    relname::text as name,
+    'relation' as kind,
+    concat_ws(
+        ' ',
+        case relkind
+            when 'r' then 'table' when 'S' then 'sequence' when 'v' then 'view'
+            else 'of kind ' || relkind::text
+        end,
+        case when relpersistence <> 'p' then 'not kept' end,
+        case when relrowsecurity then 'with row security' end,
+        case when relforcerowsecurity then 'for its owner, too' end
+    ) as part
+from relations
+union all
+select
+    c.relname,
+    'column',
+    concat_ws(
+        ' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
+        case when a.attnotnull then 'not null' end,
+        case when a.attidentity <> '' then 'identity ' || a.attidentity::text end,
+        case when a.attgenerated <> '' then 'generated ' || a.attgenerated::text end,
+        case when a.attcollation <> y.typcollation then 'collate ' || a.attcollation::regcollation end,
+        'default ' || pg_get_expr(d.adbin, d.adrelid)
+    )
+from relations as c
+join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+join pg_type as y on y.oid = a.atttypid
+left join pg_attrdef as d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where c.relkind <> 'S'
+union all
+select c.relname, 'inheritance', concat_ws(' of ', i.inhrelid::regclass, i.inhparent::regclass)
+from relations as c
+join pg_inherits as i on c.oid in (i.inhrelid, i.inhparent)
+union all
+select c.relname, 'constraint', concat_ws(' ', quote_ident(k.conname), pg_get_constraintdef(k.oid))
+from relations as c
+join pg_constraint as k on k.conrelid = c.oid and k.contype <> 'n'
+union all
+select
+    c.relname,
+    'index',
+    concat_ws(
+        ' ', pg_get_indexdef(x.indexrelid), case when not x.indisvalid then 'invalid' end,
+        case when not x.is_usual then 'by operators of its own' end
+    )
+from relations as c
+join indexes as x on x.indrelid = c.oid
+where x.indisunique or x.indexprs is not null or x.indpred is not null or not x.is_usual
+union all
+select c.relname, 'trigger', concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled)
+from relations as c
+join pg_trigger as t on t.tgrelid = c.oid and not t.tgisinternal
+union all
+select c.relname, 'rule', concat_ws(' ', pg_get_ruledef(r.oid), r.ev_enabled)
+from relations as c
+join pg_rewrite as r on r.ev_class = c.oid
+union all
+select c.relname, 'policy', concat_ws(' ', quote_ident(p.polname), p.polcmd)
+from relations as c
+join pg_policy as p on p.polrelid = c.oid
+union all
+select
+    c.relname,
+    'sequence',
+    concat_ws(
+        ' ', s.seqtypid::regtype, s.seqstart, s.seqincrement, s.seqmin, s.seqmax, s.seqcache,
+        s.seqcycle
+    )
+from relations as c
+join pg_sequence as s on s.seqrelid = c.oid
+union all
+select
+    p.proname,
+    'function',
+    concat_ws(
+        chr(10), pg_get_function_arguments(p.oid), pg_get_function_result(p.oid), l.lanname,
+        p.prokind, p.provolatile, p.proparallel, p.prosecdef, p.proisstrict, p.proleakproof,
+        p.proconfig, coalesce(pg_get_function_sqlbody(p.oid), p.prosrc)
+    )
+from pg_proc as p
+join pg_language as l on l.oid = p.prolang
+where p.pronamespace = to_regnamespace($1)
+union all
+select t.typname, 'type', t.typtype::text
+from pg_type as t
+left join pg_class as c on c.oid = t.typrelid
+where
+    t.typnamespace = to_regnamespace($1) and t.typtype <> 'b'
+    and (c.relkind is null or c.relkind = 'c')
+union all
+select o.oprname, 'operator', concat_ws(' ', o.oprleft::regtype, o.oprright::regtype, o.oprcode)
+from pg_operator as o
+where o.oprnamespace = to_regnamespace($1)
+union all
+select c.collname, 'collation', c.collprovider::text
+from pg_collation as c
+where c.collnamespace = to_regnamespace($1)
+
 -- name: drawn_ids
 -- The first of the events that have drawn an id ($1: topics, $2: how its field begins, $3: how many bytes
 -- of it are looked at), or with $4 of those alone that wait for their number, that is not among
@@ -62,14 +187,6 @@ from ledger.events as e
 join ledger.log as l on l.append_id = e.append_id
 where e.originator_version = 1 and l.position <= $1
 order by e.originator_id
-
--- name: functions
--- The text of functions of the ledger's schema, those of one name together.
-select p.proname, p.prosrc
-from pg_proc as p
-join pg_namespace as n on n.oid = p.pronamespace
-where n.nspname = $1 and p.proname = any($2::text[])
-order by p.proname, p.oid
 
 -- name: hashes
 -- What the ledger's own functions make of an event.
@@ -335,6 +452,10 @@ from ledger.checkpoints
 where size > $1 and ($2::bigint is null or size <= $2)
 order by size
 
+-- name: session
+-- What this session was given: by its startup options, or else by its login or database.
+select name, current_setting(name) as setting from unnest($1::text[]) as asked (name)
+
 -- name: snapshot_export
 -- This transaction's snapshot, for others.
 select pg_export_snapshot() as snapshot
@@ -359,31 +480,6 @@ where
     and not exists (select from ledger.pending as p where p.append_id = e.append_id)
 order by e.append_id nulls first
 limit 1
-
--- name: triggers
--- The triggers of the ledger's tables that are on, and the functions that they call.
-select c.relname, t.tgname, p.proname
-from pg_trigger as t
-join pg_class as c on c.oid = t.tgrelid
-join pg_namespace as n on n.oid = c.relnamespace
-join pg_proc as p on p.oid = t.tgfoid and p.pronamespace = n.oid
-where
-    n.nspname = $1 and c.relname = any($2::text[]) and not t.tgisinternal
-    and t.tgenabled in ('O', 'A')
-
--- name: unique_keys
--- The columns of each index of these tables that keeps all of their rows unique.
-select c.relname, string_agg(a.attname, ', ' order by k.nr) as columns
-from pg_index as x
-join pg_class as c on c.oid = x.indrelid
-join pg_namespace as n on n.oid = c.relnamespace
-cross join unnest(x.indkey::int[]) with ordinality as k (attnum, nr)
-join pg_attribute as a on a.attrelid = x.indrelid and a.attnum = k.attnum
-where
-    n.nspname = $1 and c.relname = any($2::text[])
-    and x.indisunique and x.indisvalid and x.indpred is null and x.indexprs is null
-    and k.nr <= x.indnkeyatts
-group by x.indexrelid, c.relname
 
 -- name: waiting_streams
 -- The streams of what waits for its number.

@@ -10,6 +10,7 @@ from service.ledger.connection import ReachableConnection
 from service.ledger.database import Connection, LedgerUnavailable
 from service.ledger.dates import read_every_date
 from service.ledger.limits import BACKGROUND_SECONDS, Limits
+from service.ledger.session import SESSION
 from service.ledger.sql import queries
 
 CONNECT_SECONDS_MAX: Final = 10
@@ -22,7 +23,9 @@ CLOSED: Final = (asyncpg.InterfaceError, asyncpg.InternalClientError)
 # because a lost rebuild can be repeated. A rebuild that was killed, or hangs, releases its locks,
 # and never waits long for one. Statements have no time limit, whatever the login's own is, because
 # an index may take hours.
-SESSION: Final = Limits.of_background(BACKGROUND_SECONDS).settings | {
+OF_REBUILD: Final = {
+    **SESSION,
+    **Limits.of_background(BACKGROUND_SECONDS).settings,
     "application_name": "claim-ledger rebuild",
     "statement_timeout": "0",
     "idle_in_transaction_session_timeout": "60s",  # a page is decoded, on a machine that is busy
@@ -47,7 +50,7 @@ async def connected(
             database_url,
             connection_class=ReachableConnection,
             timeout=CONNECT_SECONDS_MAX,
-            server_settings={} if pooled else SESSION,
+            server_settings={} if pooled else OF_REBUILD,
             statement_cache_size=0 if pooled else 100,
         )
     except OSError as error:

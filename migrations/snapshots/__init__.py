@@ -1,0 +1,56 @@
+"""What the newest revision makes of a ledger's schema: each thing that decides what its rows say.
+
+`python -m tests.migrations.snapshots` writes these files anew; a test compares them with a database
+that was migrated, on each version of PostgreSQL.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from migrations.apply import ACCOUNTS
+
+_HERE: Final = Path(__file__).parent
+_LONG: Final = frozenset({"function", "rule"})
+
+
+class Definition(NamedTuple):
+    """A relation, or a part of one, or something else in a schema.
+
+    `part` is PostgreSQL's own text, in which the schema is called `ledger`; a digest of it where
+    that is a program.
+    """
+
+    name: str
+    kind: str
+    part: str
+
+
+@cache
+def snapshot_of(ledger: str) -> frozenset[Definition]:
+    """Return what the migrations of this release make of a ledger."""
+    lines = path_of(ledger).read_text(encoding="utf-8").splitlines()
+    return frozenset(Definition(*line.split("\t")) for line in lines)
+
+
+def path_of(ledger: str) -> Path:
+    """Return the file of a ledger; partners' ledgers share one."""
+    return _HERE / ("accounts.tsv" if ledger in ACCOUNTS else "partner_ledgers.tsv")
+
+
+def definitions(schema: str, rows: Iterable[tuple[str, str, str]]) -> frozenset[Definition]:
+    """Return what PostgreSQL says of a schema, in the form of a snapshot."""
+    qualifier = re.compile(rf"\b{re.escape(schema)}(?=\.\w)")
+    return frozenset(
+        Definition(name, kind, _shortened(kind, qualifier.sub("ledger", part)))
+        for name, kind, part in rows
+    )
+
+
+def _shortened(kind: str, part: str) -> str:
+    if kind in _LONG:
+        return f"sha256:{hashlib.sha256(part.encode()).hexdigest()}"
+    return " ".join(part.split())
