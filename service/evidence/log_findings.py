@@ -1,7 +1,8 @@
 """Findings of the background verification other than hashes, each with a MAC.
 
 They stop no signing, because the log itself holds. Whoever has the ledger's login can write these
-rows. A row without its MAC is itself a finding, until a whole pass has found nothing.
+rows. A row without its MAC is itself a finding, until a whole pass has found nothing. So is a row
+that is not there, until somebody puts it back.
 """
 
 from collections.abc import Iterable
@@ -29,6 +30,10 @@ _NOT_OURS: Final = {
         "Kept nodes of the tree were altered when a proof was made of them, or somebody else than "
         "this service wrote what is noted of them."
     ),
+}
+_GONE: Final = {
+    ACTORS: "The record of whether the actors of events could act is gone.",
+    TREE_NODES: "The record of whether kept nodes of the tree are the log's is gone.",
 }
 _TOPIC: Final = "LogFinding"
 _NOWHERE: Final = -1
@@ -80,13 +85,15 @@ NOTHING_FOUND: Final = LogFinding(0, 0, 0, None, None)
 
 
 def log_findings(rows: Iterable[Row], ledger: str, keys: EventKeys) -> dict[str, LogFinding]:
-    """Return the findings in the rows of FINDINGS, by kind."""
-    found = dict[str, LogFinding]()
+    """Return each kind's finding, of the rows of FINDINGS; a kind without a row is one itself."""
+    found = {kind: LogFinding(_NOWHERE, 1, 1, None, fault) for kind, fault in _GONE.items()}
     for kind, *columns, mac in rows:
+        if kind not in found:
+            continue  # of a later release
         kept = LogFinding(*columns)
         if kept.is_ours(ledger, kind, keys, mac):
             found[kind] = kept
-        elif kind in _NOT_OURS:
+        else:
             # The present pass does not know how far it had looked: the next one does.
             found[kind] = LogFinding(_NOWHERE, 1, 1, None, _NOT_OURS[kind])
     return found

@@ -113,6 +113,21 @@ async def test_what_somebody_else_noted_is_a_finding_until_a_whole_pass(watched,
         assert (await watched.verify())[1] == NOTHING_FOUND
 
 
+async def test_a_row_that_is_gone_is_a_finding_until_it_is_back(watched, owner):
+    """Passes go on without it; once it is there again, a whole one settles it."""
+    await watched.verify()
+    for change in (ROW.format("kind = 'x'"), "delete from live.log_findings where kind = 'actors'"):
+        owner.execute(change)
+        found = await watched.noted()
+        assert (found.faults, "is gone" in found.fault) == (1, True)
+        assert (await watched.verify())[1] == found
+        owner.execute("delete from live.log_findings where kind = 'x'")
+        owner.execute("insert into live.log_findings (kind) values ('actors')")
+        assert (await watched.verify())[1] == NOTHING_FOUND
+    await watched.act(NOBODY)
+    assert (await watched.verify())[1].faults == 1
+
+
 async def test_a_row_taken_back_in_the_midst_of_a_pass_waits_for_the_next_one(watched, owner):
     """What was not looked at from the first event on says nothing."""
     await watched.act(NOBODY)

@@ -12,6 +12,7 @@ from service.ledger.sql import queries
 NOT_OURS: Final = (
     "what is noted of verifying the log was not written by this service; the log is verified anew"
 )
+GONE: Final = "the record of verifying the log is gone: nobody verifies it until it is put back"
 
 _SQL = queries("service.evidence.checkpoints")
 
@@ -19,7 +20,8 @@ _SQL = queries("service.evidence.checkpoints")
 class Finding(NamedTuple):
     """When the whole log was last verified, and what is wrong; None if nothing is.
 
-    If `is_ours` is false, somebody else wrote the record, so it says nothing about the log.
+    If `is_ours` is false, somebody else wrote or removed the record, so it says nothing about the
+    log.
     """
 
     verified_at: datetime | None
@@ -28,14 +30,11 @@ class Finding(NamedTuple):
     is_ours: bool = True
 
 
-NO_FINDING: Final = Finding(None, None, None)
-
-
 async def finding(ledger: Ledger) -> Finding:
     """Return what the verification in slices says of a ledger."""
     row = await ledger.database.reads.fetchrow(_SQL.finding)
     if row is None:
-        return NO_FINDING
+        return Finding(None, None, GONE, is_ours=False)
     kept = noted(row, ledger.name, await ledger.event_keys())
     if kept is None:
         return Finding(None, None, NOT_OURS, is_ours=False)
