@@ -161,6 +161,7 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
         Panel(
             "The database can be read", "bool_yes_no", _worst("database_up", "ledger", how="min")
         ),
+        Panel("Figures can be read", "bool_yes_no", _worst("collector_up", "collector", how="min")),
         Panel(
             "Events numbered",
             "eps",

@@ -67,10 +67,11 @@ def scrapes(
     service: Service, counted: Sequence[Source], others: Sequence[Collector] = ()
 ) -> Scrapes:
     """Return the scrapes of an installation."""
-    return Scrapes([*_collectors(service), *others], counted)
+    return Scrapes([*collectors(service), *others], counted)
 
 
-def _collectors(service: Service) -> Sequence[Collector]:
+def collectors(service: Service) -> Sequence[Collector]:
+    """Return what reads the figures of an installation's database."""
     clock, ledgers = service.clock, service.ledgers
     policy = service.settings.witness_policy_file
     return [

@@ -28,8 +28,8 @@ ALLOWED: Final = frozenset(
         # of pages: from where, and who; ids that say nothing without the look-up key
         "client_address", "person_id", "staff_id",
         # where in the log, and how far
-        "ledger", "position", "subscriber", "projection", "lag", "count", "attempts", "version",
-        "event_type",
+        "ledger", "position", "subscriber", "projection", "collector", "lag", "count", "attempts",
+        "version", "event_type",
         # which thing: our own random ids, and none of the partners' references
         "message_id", "onboarding_id", "entity_id", "claim_id", "connect_request_id",
         # which trace, where traces are on

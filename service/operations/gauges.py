@@ -1,8 +1,8 @@
 """Gauges that collectors set at each scrape: a figure that could not be read becomes NaN."""
 
 import math
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -18,6 +18,7 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "state",
     ),
     "api_up": ("1 where the API beside this process answers, else 0.",),
+    "collector_up": ("1 where a collector of gauges read all of its own, else 0.", "collector"),
     "database_up": ("1 where the scrape could read a ledger, else 0.", "ledger"),
     "events_pending": ("Committed events that have no position yet.", "ledger"),
     "oldest_pending_seconds": ("Age of the oldest such event.", "ledger"),
@@ -112,6 +113,10 @@ FAULTY: Final[Mapping[str, float]] = {
 """Gauges that tell by one value that something is wrong."""
 
 
+Figure = tuple[str, ...]
+"""A gauge's name, and the values of its labels."""
+
+
 class ScrapedGauges:
     """The gauges of scrapes, of which several may run at once: each one's values count for all."""
 
@@ -125,7 +130,13 @@ class ScrapedGauges:
             if not labels:  # it would be 0 until it is read
                 self._gauges[name].set(UNKNOWN)
         self._scrape = 0
-        self._latest: dict[tuple[str, ...], tuple[float, int]] = {}  # bounded by the labels
+        self._latest: dict[Figure, tuple[float, int]] = {}  # bounded by the labels
+
+    def expect(self, figures: Iterable[Figure]) -> None:
+        """Make figures unknown until they are read, instead of absent: nobody would miss those."""
+        for name, *labels in figures:
+            self._show(name, UNKNOWN, *labels)
+            self._latest[name, *labels] = (UNKNOWN, self._scrape)
 
     def begin(self) -> int:
         """Begin a scrape; return its number, for `end`."""
@@ -156,5 +167,17 @@ class ScrapedGauges:
         (shown.labels(*labels) if labels else shown).set(value)
 
 
-Collector = Callable[[ScrapedGauges], Awaitable[None]]
-"""Reads figures for a scrape and sets their gauges; raises LedgerUnavailable."""
+class Collector(NamedTuple):
+    """What reads figures for a scrape: its name, and which figures it reads each time.
+
+    `collect` sets their gauges, and others that depend on what it finds; raises LedgerError.
+    """
+
+    name: str
+    figures: Sequence[Figure]
+    collect: Callable[[ScrapedGauges], Awaitable[None]]
+
+
+def of_ledger(ledger: str, *names: str) -> list[Figure]:
+    """Return the figures of gauges whose only label is a ledger."""
+    return [(name, ledger) for name in names]

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import structlog
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector as Source
 
 from service.core.shared import Shared
-from service.operations.gauges import FAULTY, Collector, ScrapedGauges
+from service.ledger.database import is_infrastructure_error
+from service.operations.gauges import FAULTY, UNKNOWN, Collector, ScrapedGauges
 
 FRESH_SECONDS_MIN: Final = 1.0
 FRESH_SECONDS_MAX: Final = 15.0
@@ -16,6 +18,10 @@ FRESH_SECONDS_MAX: Final = 15.0
 series there are, and however often somebody asks, that is a tenth of a processor. Above the most,
 a figure would be older than the interval of most scrapes."""
 FRESH_FOR_EACH_SECOND: Final = 9.0
+
+_COLLECTOR_UP: Final = "collector_up"
+
+log = structlog.get_logger()
 
 
 class Scrape(NamedTuple):
@@ -39,7 +45,10 @@ class Scrapes:
         """Take the registries, or other sources, of what processes count (`counted`)."""
         registry = CollectorRegistry()
         self._gauges = ScrapedGauges(registry)
+        for one in collectors:
+            self._gauges.expect([(_COLLECTOR_UP, one.name), *one.figures])
         self._collectors = collectors
+        self._failing: dict[str, str] = {}  # the type of the error, by the collector's name
         self._sources = (*counted, registry)
         self._latest = Shared(self.make, fresh_seconds)
 
@@ -52,13 +61,34 @@ class Scrapes:
         gauges = self._gauges
         begun = gauges.begin()
         # Concurrently: PostgreSQL may be unavailable, and a scrape's time is short.
-        await asyncio.gather(
-            *(collect(gauges) for collect in self._collectors), return_exceptions=True
-        )
+        await asyncio.gather(*map(self._collect, self._collectors))
         gauges.end(begun)
         # In a thread, because of thousands of series: the log is followed in this process.
         exposition = await asyncio.to_thread(self._exposition)
         return Scrape(exposition, _health(gauges.figures()))
+
+    async def _collect(self, collector: Collector) -> None:
+        fault: Exception | None = None
+        try:
+            await collector.collect(self._gauges)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
+            fault = error
+        self._gauges.set(_COLLECTOR_UP, fault is None, collector.name)
+        self._note(collector.name, fault)
+
+    def _note(self, name: str, fault: Exception | None) -> None:
+        """Log a fault that the last scrape did not have: the next one comes in seconds."""
+        if fault is None:
+            self._failing.pop(name, None)
+            return
+        error_type = type(fault).__name__
+        if self._failing.get(name) == error_type:
+            return
+        self._failing[name] = error_type
+        if is_infrastructure_error(fault):
+            log.warning("collector failed", collector=name, error_type=error_type)
+        else:  # a bug, or a row that nobody of us wrote
+            log.error("collector failed", collector=name, exc_info=fault)
 
     def _exposition(self) -> bytes:
         return b"".join(generate_latest(source) for source in self._sources)
@@ -71,12 +101,14 @@ def fresh_seconds(took: float) -> float:
 
 def _health(figures: Mapping[str, Mapping[str, float | None]]) -> Mapping[str, Any]:
     told = [
-        (f"{name} {whose}".strip(), value, fault)
-        for name, fault in FAULTY.items()
-        for whose, value in figures[name].items()
+        (name, f"{name} {whose}".strip(), value)
+        for name, by_labels in figures.items()
+        for whose, value in by_labels.items()
     ]
-    faults = [name for name, value, fault in told if value == fault]
+    faults = [shown for name, shown, value in told if value == FAULTY.get(name, UNKNOWN)]
     # Apart: that the database is away says nothing of the log.
-    unread = [name for name, value, _ in told if value is None]
+    unread = [
+        shown for name, shown, value in told if value is None or (name, value) == (_COLLECTOR_UP, 0)
+    ]
     status = "failing" if faults or unread else "ok"
     return {"status": status, "faults": faults, "unread": unread, "figures": figures}

@@ -66,6 +66,7 @@ CASES: Mapping[str, Case] = {
     ),
     "ClaimLedgerSilent": _gauge("api_up", "0", "NaN"),
     "ClaimLedgerDatabaseDown": _gauge('database_up{ledger="live"}', "0", "1"),
+    "ClaimLedgerFiguresUnread": _gauge('collector_up{collector="live.checkpoints"}', "0", "1"),
     "ClaimLedgerUnavailable": _requests(
         'route="/v1/claims", status="503", code="service_unavailable"', "0+10", "0+5"
     ),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.server
 async def up(host: str, port: int) -> float | None:
     """Return the gauge after a scrape."""
     registry = CollectorRegistry()
-    await api_collector(host, port)(ScrapedGauges(registry))
+    await api_collector(host, port).collect(ScrapedGauges(registry))
     return registry.get_sample_value("claim_ledger_api_up")
 
 

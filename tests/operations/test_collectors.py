@@ -9,14 +9,17 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from service.app.operations import collectors
 from service.core.retries import FOR_A_DAY
 from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
+from service.operations.scrapes import Scrapes
 from tests.database_proxy import proxied
 from tests.faults.clusters import metric, onboard
 from tests.log_lines import logged
 from tests.patience import eventually
 from tests.sessions import BROWSER, moved_in_time
+from tests.tables import every_row
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
 NOT_OF_THE_DATABASE = {
@@ -176,7 +179,8 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
         assert {v for k, v in ups.items() if k[0] == "claim_ledger_database_up"} == {expected}
     assert before.keys() == during.keys() == after.keys()
     unread = {name for name, value in during.items() if math.isnan(value)}
-    assert unread == {name for name in during if name[0] != "claim_ledger_database_up"}
+    told = {"claim_ledger_database_up", "claim_ledger_collector_up"}
+    assert unread == {name for name in during if name[0] not in told}
     assert len({name for name, _ in unread}) == 32
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
@@ -192,6 +196,61 @@ async def _read_gauges(world):
         and not sample.name.endswith("_created")
         and sample.name not in NOT_OF_THE_DATABASE
     }
+
+
+async def test_a_collector_that_fails_is_seen_whichever_it_is(stuck):
+    """In the metrics and in `/health`, with all that it reads, from the first scrape on."""
+    await stuck.service.secrets.get()
+    whole = await stuck.scrapes.make()
+    assert whole.health["unread"] == []
+    all_of_them = collectors(stuck.service)
+
+    async def fail(_gauges) -> None:
+        raise KeyError("a row that nobody of us wrote")
+
+    with every_row() as row:
+        for failing in all_of_them:
+            with row(failing.name):
+                broken = failing._replace(collect=fail)
+                made = await Scrapes(
+                    [broken if one is failing else one for one in all_of_them], []
+                ).make()
+                unread = {" ".join(figure) for figure in failing.figures}
+                assert set(made.health["unread"]) == unread | {f"collector_up {failing.name}"}
+                assert {name: set(made.health["figures"][name]) for name in _named(failing)} == {
+                    name: set(whole.health["figures"][name]) for name in _named(failing)
+                }
+                shown = f'claim_ledger_collector_up{{collector="{failing.name}"}} 0.0'
+                assert shown in made.exposition.decode()
+
+
+def _named(collector):
+    return {name for name, *_ in collector.figures if not name.startswith("read_model_")}
+
+
+async def test_a_finding_that_is_gone_is_one_and_hides_no_other(stuck, database_url):
+    """Whoever renames or removes its row cannot silence what else is read of the ledger."""
+    gone = ("update {}.log_findings set kind = 'x'", "delete from {}.log_findings")
+    names = {"actors": "log_actor_faults", "tree_nodes": "tree_nodes_altered"}
+    with every_row() as row:
+        for ledger in ("accounts", "live", "test"):
+            for kind, name in names.items():
+                for change in gone:
+                    with row(ledger, kind, change):
+                        assert await metric(stuck, f"claim_ledger_{name}", ledger=ledger) == 0
+                        whose = f"{change.format(ledger)} where kind = '{kind}'"
+                        await _change(database_url, whose)
+                        assert await metric(stuck, f"claim_ledger_{name}", ledger=ledger) == 1
+                        assert (await stuck.scrapes.make()).health["unread"] == []
+                        await _change(
+                            database_url,
+                            f"delete from {ledger}.log_findings where kind = 'x';"  # noqa: S608 - ours
+                            f" insert into {ledger}.log_findings values ('{kind}')",
+                        )
+            await _change(database_url, f"delete from {ledger}.log_verification")  # noqa: S608 - ours
+            health = (await stuck.scrapes.make()).health
+            assert f"log_altered {ledger}" in health["faults"]
+            assert health["unread"] == []
 
 
 async def _checkpoint(world):

@@ -7,8 +7,10 @@ import sys
 
 import httpx
 import pytest
+import structlog
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
+from service.operations.gauges import Collector
 from service.operations.listener import OperationsApp
 from service.operations.metrics import Metrics, SharedMetrics
 from service.operations.scrapes import FRESH_SECONDS_MAX, Scrapes, fresh_seconds
@@ -35,6 +37,9 @@ class Database:
         gauges.set("hand_overs", 2)
 
 
+FIGURES = [("database_up", "live"), ("log_size", "live"), ("ledger_forked", "live")]
+
+
 @pytest.fixture
 def database():
     """Return what is read."""
@@ -46,7 +51,7 @@ def scrapes(database):
     """Return the scrapes, with one counter of the API's."""
     registry = CollectorRegistry()
     Counter("claim_ledger_counted", "Counted.", registry=registry).inc(3)
-    return Scrapes([database.collect], [registry])
+    return Scrapes([Collector("live.ledger", FIGURES, database.collect)], [registry])
 
 
 def listening(scrapes: Scrapes, host: str = "127.0.0.1") -> httpx.AsyncClient:
@@ -68,8 +73,38 @@ async def test_metrics_and_health(scrapes, database):
     database.up = 0
     failing = (await scrapes.make()).health
     assert (failing["status"], failing["faults"]) == ("failing", ["database_up live"])
-    assert failing["unread"] == ["ledger_forked live"]  # which is no finding about the log
+    # That is no finding about the log.
+    unread = ["collector_up live.ledger", "hand_overs", "ledger_forked live", "log_size live"]
+    assert sorted(failing["unread"]) == unread
     assert failing["figures"]["log_size"] == {"live": None}
+
+
+async def test_what_was_never_read_is_unknown_and_a_fault_is_logged_once():
+    """A collector that fails from the first scrape on leaves no figure out, nor hides others."""
+    faults = [KeyError("a"), KeyError("b"), ConnectionError(), None, KeyError("c")]
+
+    async def collect(_gauges) -> None:
+        if (fault := faults.pop(0)) is not None:
+            raise fault
+
+    async def other(gauges) -> None:
+        gauges.set("hand_overs", 0)
+
+    one, two = Collector("one", FIGURES[2:], collect), Collector("two", [("hand_overs",)], other)
+    scrapes, seen = Scrapes([one, two], []), []
+    for _ in range(5):
+        with structlog.testing.capture_logs() as logs:
+            scrape = await scrapes.make()
+        up = scrape.health["figures"]["collector_up"]["one"]
+        assert set(scrape.health["unread"]) == {
+            "ledger_forked live",
+            *["collector_up one"] * (not up),
+        }
+        assert not scrape.is_healthy
+        assert b'claim_ledger_ledger_forked{ledger="live"} NaN' in scrape.exposition
+        assert b'claim_ledger_collector_up{collector="two"} 1.0' in scrape.exposition
+        seen.append([(line["log_level"], line["collector"]) for line in logs])
+    assert seen == [[("error", "one")], [], [("warning", "one")], [], [("error", "one")]]
 
 
 async def test_other_requests_are_refused(scrapes):

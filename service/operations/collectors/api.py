@@ -18,7 +18,7 @@ def api_collector(host: str, port: int) -> Collector:
     async def collect(gauges: ScrapedGauges) -> None:
         gauges.set("api_up", await _answers(reached_at(host), port))
 
-    return collect
+    return Collector("api", [("api_up",)], collect)
 
 
 async def _answers(host: str, port: int) -> bool:

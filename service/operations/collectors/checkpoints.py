@@ -1,6 +1,7 @@
 """The collector of checkpoints and of verifying the log, whichever process does either."""
 
 from datetime import datetime
+from typing import Final
 
 from service.core.clock import Clock
 from service.evidence.checkpoints.finding import beside_finding, finding
@@ -9,7 +10,14 @@ from service.evidence.log_findings import ACTORS, TREE_NODES
 from service.evidence.tiles.writer import tiles_state
 from service.ledger.codec import happened_at
 from service.ledger.sql import queries
-from service.operations.gauges import Collector, ScrapedGauges
+from service.operations.gauges import Collector, ScrapedGauges, of_ledger
+
+_OF_LEDGER: Final = (
+    *("log_altered", "log_actor_faults", "tree_nodes_altered", "log_verified_age_seconds"),
+    *("ledger_forked", "publication_failures"),
+    *("checkpoint_size", "checkpoint_ahead_seconds", "checkpoint_age_seconds"),
+)
+_OF_TILES: Final = ("tiles_size", "tiles_unsound")
 
 _SQL = queries("service.operations.collectors")
 
@@ -49,4 +57,5 @@ def checkpoint_collector(
             gauges.set("tiles_size", tiles.size or 0, name)
             gauges.set("tiles_unsound", tiles.unsound, name)
 
-    return collect
+    names = (*_OF_LEDGER, *_OF_TILES) if has_tiles else _OF_LEDGER
+    return Collector(f"{name}.checkpoints", of_ledger(name, *names), collect)

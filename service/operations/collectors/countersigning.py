@@ -5,7 +5,7 @@ from service.evidence.countersigning.state import countersigning_state
 from service.evidence.policy import Policy
 from service.evidence.time_stamp import TimeAuthority
 from service.ledger.ledger import Ledger
-from service.operations.gauges import Collector, ScrapedGauges
+from service.operations.gauges import Collector, ScrapedGauges, of_ledger
 
 
 def countersigning_collector(
@@ -23,4 +23,5 @@ def countersigning_collector(
             age = (now - since).total_seconds() if since else 0.0
             gauges.set(name, max(0.0, age), ledger.name)
 
-    return collect
+    names = ("witness_refusals", "unwitnessed_seconds", "unstamped_seconds")
+    return Collector(f"{ledger.name}.countersigning", of_ledger(ledger.name, *names), collect)

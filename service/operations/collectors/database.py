@@ -1,11 +1,15 @@
 """Collectors of what else the database knows: old transactions, and what waits."""
 
 from datetime import datetime
+from typing import Final
 
 from service.core.clock import Clock
 from service.ledger.database import Database
 from service.ledger.sql import queries
-from service.operations.gauges import Collector, ScrapedGauges
+from service.operations.gauges import Collector, Figure, ScrapedGauges
+
+_MAILS: Final = ("waiting", "failed", "withheld")
+_ENDPOINTS: Final = ("active", "failing", "disabled")
 
 _SQL = queries("service.operations.collectors")
 
@@ -45,7 +49,13 @@ def database_collectors(accounts: Database, live: Database, clock: Clock) -> lis
         row = await live.reads.fetchrow(_SQL.document_check_oldest)
         gauges.set("oldest_document_check_seconds", row["seconds"] if row else 0.0)
 
-    return [transactions, outboxes, sign_in_mail, hand_overs, document_checks]
+    return [
+        Collector("transactions", [("oldest_transaction_seconds",)], transactions),
+        Collector("outboxes", [*_of_mail("onboarding"), *_of_mail("notice")], outboxes),
+        Collector("sign_in_mail", _of_mail("sign_in", *_MAILS[:2]), sign_in_mail),
+        Collector("hand_overs", [("hand_overs",), ("oldest_hand_over_seconds",)], hand_overs),
+        Collector("document_checks", [("oldest_document_check_seconds",)], document_checks),
+    ]
 
 
 def webhook_collector(ledger: str, database: Database) -> Collector:
@@ -54,11 +64,24 @@ def webhook_collector(ledger: str, database: Database) -> Collector:
     async def collect(gauges: ScrapedGauges) -> None:
         row = await database.reads.fetchrow(_SQL.webhooks)
         if row is not None:
-            for state in ("active", "failing", "disabled"):
+            for state in _ENDPOINTS:
                 gauges.set("webhook_endpoints", row[state], ledger, state)
             gauges.set("oldest_webhook_seconds", row["oldest_seconds"], ledger)
 
-    return collect
+    return Collector(
+        f"{ledger}.webhooks",
+        [
+            *(("webhook_endpoints", ledger, state) for state in _ENDPOINTS),
+            ("oldest_webhook_seconds", ledger),
+        ],
+        collect,
+    )
+
+
+def _of_mail(kind: str, *states: str) -> list[Figure]:
+    """Return the figures of a kind of mail."""
+    shown = [("mails", kind, state) for state in states or _MAILS]
+    return [*shown, ("oldest_mail_seconds", kind)]
 
 
 def _age(at: datetime | None, now: datetime) -> float:

@@ -16,4 +16,4 @@ def event_keys_collector(secrets: ServiceKeyStore) -> Collector:
         else:
             gauges.set("event_keys_open", 1)
 
-    return collect
+    return Collector("event_keys", [("event_keys_open",)], collect)

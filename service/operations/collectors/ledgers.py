@@ -1,12 +1,22 @@
 """The collector of a ledger: connections, numbering, and the progress of what follows the log."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from service.core.clock import Clock
 from service.ledger.following.status import HeadWatch, foreign, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
-from service.operations.gauges import Collector, ScrapedGauges
+from service.operations.gauges import Collector, ScrapedGauges, of_ledger
+
+_OF_LEDGER: Final = (
+    *("database_up", "events_pending", "oldest_pending_seconds", "log_size", "head_stalled"),
+    *("events_set_aside", "events_bound"),
+)
+_OF_MODELS: Final = (
+    *("read_model_position", "read_model_lag_events", "read_model_lag_seconds"),
+    *("read_model_parked", "read_model_ahead"),
+)
 
 
 def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) -> Collector:
@@ -39,4 +49,17 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
             gauges.set("read_model_parked", one.parked, name, one.name)
             gauges.set("read_model_ahead", one.fault is not None, name, one.name)
 
-    return collect
+    ours = [model.name for model in models if model.ledger.name == name]
+    return Collector(
+        f"{name}.ledger",
+        [
+            *of_ledger(name, *_OF_LEDGER),
+            *((gauge, name, model) for gauge in _OF_MODELS for model in ours),
+            *(
+                ("worker_pool_connections", name, pool, state)
+                for pool in ledger.database.pools
+                for state in ("open", "idle")
+            ),
+        ],
+        collect,
+    )
