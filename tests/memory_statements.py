@@ -255,7 +255,7 @@ READS: dict[str, Callable[..., Any]] = {
     "service.ledger lock_shared": lambda *_: [],
     "service.ledger now": lambda _: [{"now": datetime.now(UTC)}],
     "service.ledger service_keys_insert": _draw_secrets,
-    "service.ledger service_keys": lambda tables: tables["service_keys"],
+    "service.ledger service_keys": lambda tables, _names: tables["service_keys"],
     "service.ledger event_keys": lambda tables: [
         row | {"may_sign": True} for row in tables["event_keys"]
     ],

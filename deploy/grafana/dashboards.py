@@ -183,6 +183,7 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
             _worst("events_bound", "ledger", how="min"),
         ),
         Panel("Event keys open", "bool_yes_no", _worst("event_keys_open", how="min")),
+        Panel("The service's own keys open", "bool_yes_no", _worst("service_keys_open", how="min")),
     ],
     "What follows the log": [
         Panel("Lag in seconds", "s", _worst("read_model_lag_seconds", "ledger", "name")),

@@ -15,7 +15,7 @@ from service.http.server import check_address, embedded
 from service.operations.collectors.checkpoints import checkpoint_collector
 from service.operations.collectors.countersigning import countersigning_collector
 from service.operations.collectors.database import database_collectors, webhook_collector
-from service.operations.collectors.event_keys import event_keys_collector
+from service.operations.collectors.keys import key_collectors
 from service.operations.collectors.ledgers import ledger_collector
 from service.operations.gauges import Collector
 from service.operations.listener import OperationsApp
@@ -79,7 +79,7 @@ def collectors(service: Service) -> Sequence[Collector]:
         *database_collectors(
             service.accounts.database, service.modes["live"].ledger.database, clock
         ),
-        event_keys_collector(service.secrets),
+        *key_collectors(service.secrets),
         *(webhook_collector(name, one.ledger.database) for name, one in service.modes.items()),
         *(
             checkpoint_collector(

@@ -26,7 +26,7 @@ from service.core import logs
 from service.core.errors import Refusal, invalid
 from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import LedgerError, WrongLogin
-from service.ledger.encryption import KeyUnknown
+from service.ledger.encryption import KeyGone, KeyUnknown
 from service.ledger.events import Cause, Unreadable
 from service.ledger.sequencer import HeadAltered
 from service.storage.lazy import lazy_storage
@@ -159,7 +159,7 @@ def _answer(
     except (Refusal, click.ClickException, click.Abort):
         raise
     except (KeyUnknown, KeyServiceFault, Unreadable, SettingsError) as error:
-        of_ring = isinstance(error, KeyUnknown | KeyServiceFault)
+        of_ring = isinstance(error, KeyUnknown | KeyServiceFault) and type(error) is not KeyGone
         whose = "CLAIM_LEDGER_MASTER_KEYS: " if of_ring else ""
         raise click.ClickException(f"{whose}{error}") from error
     except ArchiveUnavailable as error:

@@ -29,6 +29,10 @@ class KeyUnknown(Exception):
     """A key was wrapped by a master key that is not in the ring, or does not unwrap."""
 
 
+class KeyGone(KeyUnknown):
+    """A key is not stored where it should be, or none may be used: the ring is not to blame."""
+
+
 class DecryptionFailed(KeyUnknown):
     """The key exists and does not open the box: another key, an altered box, another place."""
 

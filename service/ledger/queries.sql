@@ -266,15 +266,17 @@ where l.append_id = p.append_id
 returning p.append_id
 
 -- name: service_keys
--- The service's own secrets, wrapped.
-select name, wrapped, master_key_id from ledger.service_keys
+-- The service's own secrets, wrapped. Whoever adds others by a login stops nothing by that.
+select name, wrapped, master_key_id from ledger.service_keys where name = any($1::text[])
 
 -- name: service_keys_insert
--- The first to come draws the service's secrets; everyone after reads them. The event key comes with
--- them and is there since the start ($4), or later ($5), where an installation has secrets or events.
+-- The first to come draws the service's secrets; everyone after reads them. One that is gone is never
+-- drawn again: with it went what only it can recognise. The event key comes with them and is there since
+-- the start ($4), or later ($5), where an installation has secrets or events.
 with drawn as (
     insert into ledger.service_keys (name, wrapped, master_key_id)
     select name, wrapped, $3 from unnest($1::text[], $2::bytea[]) as one (name, wrapped)
+    where not exists(select from ledger.service_keys as k where k.name = any($1::text[]))
     on conflict do nothing
     returning name
 ), begun as (

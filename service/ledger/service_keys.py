@@ -16,12 +16,13 @@ import structlog
 from service.core.ids import base32, base62
 from service.core.shared import Shared
 from service.ledger.database import Database, LedgerError, Row
-from service.ledger.encryption import KEY_BYTES, KeyUnknown, MasterKeys
+from service.ledger.encryption import KEY_BYTES, KeyGone, KeyUnknown, MasterKeys
 from service.ledger.event_macs import FIRST_KEY, EventKeys, key_of_ledger
 from service.ledger.sql import queries
 
 _SQL = queries("service.ledger")
-_NAMES: Final = ("pepper", "link", "lookup")
+NAMES: Final = ("pepper", "link", "lookup")
+"""Of the secrets, but for those of events."""
 _LAST: Final = 255
 """A MAC begins with the key's id, in a byte."""
 REREAD_SECONDS: float = 60.0
@@ -154,6 +155,15 @@ class ServiceKeyStore:
             return self._loaded
         return await self._attempt.get()
 
+    async def check(self) -> None:
+        """Read and open what a process that starts now would, but for the events' keys.
+
+        It draws nothing. Raises KeyUnknown where such a process could do no work.
+        """
+        rows = await self._accounts.reads.fetch(_SQL.service_keys, list(NAMES))
+        if rows:  # else nobody has used the installation
+            self._opened(rows)
+
     async def known_events(self) -> EventRoots | None:
         """Return the roots of events' keys, None where an installation has none yet.
 
@@ -217,8 +227,21 @@ class ServiceKeyStore:
     def _roots(self, rows: Sequence[Row]) -> EventRoots:
         """Unwrap the roots of events' keys; raises KeyUnknown."""
         keys = {row["key_id"]: self._root(row) for row in rows}
-        signing = max(row["key_id"] for row in rows if row["may_sign"])
+        signing = max((row["key_id"] for row in rows if row["may_sign"]), default=None)
+        if signing is None:  # no older key instead: what that signs may be set aside
+            raise KeyGone("no event key signs: the time of each (signs_from) is still to come")
         return EventRoots(keys, all(row["since_start"] for row in rows), signing)
+
+    def _opened(self, rows: Sequence[Row]) -> dict[str, bytes]:
+        """Unwrap the secrets; raises KeyUnknown, also where one is gone."""
+        by_name = {row["name"]: row for row in rows}
+        for name in NAMES:
+            if name not in by_name:
+                raise KeyGone(f"the service's key {name} is gone")
+        return {
+            name: self._master_keys.unwrap(row["wrapped"], row["master_key_id"], name.encode())
+            for name, row in by_name.items()
+        }
 
     def _root(self, row: Row) -> bytes:
         name = event_key_name(row["key_id"], since_start=row["since_start"])
@@ -229,10 +252,10 @@ class ServiceKeyStore:
 
     async def _load(self) -> Secrets:
         """Draw the secrets unless they are there, and read them: under one deadline."""
-        drawn = [secrets.token_bytes(KEY_BYTES) for _ in _NAMES]
+        drawn = [secrets.token_bytes(KEY_BYTES) for _ in NAMES]
         wrapped = [
             self._master_keys.wrap(key, name.encode())
-            for name, key in zip(_NAMES, drawn, strict=True)
+            for name, key in zip(NAMES, drawn, strict=True)
         ]
         event_key, newest = secrets.token_bytes(KEY_BYTES), self._master_keys.newest
         since_start, later = (
@@ -243,17 +266,11 @@ class ServiceKeyStore:
         async with self._accounts.writes.connection() as connection:
             await connection.fetch(
                 _SQL.service_keys_insert.on(schema),
-                *(list(_NAMES), wrapped, newest, since_start, later),
+                *(list(NAMES), wrapped, newest, since_start, later),
             )
-            rows = await connection.fetch(_SQL.service_keys.on(schema))
+            rows = await connection.fetch(_SQL.service_keys.on(schema), list(NAMES))
             event_rows = await connection.fetch(_SQL.event_keys.on(schema))
-        opened = {
-            row["name"]: self._master_keys.unwrap(
-                row["wrapped"], row["master_key_id"], row["name"].encode()
-            )
-            for row in rows
-        }
-        self._loaded = Secrets(**opened, events=self._roots(event_rows))
+        self._loaded = Secrets(**self._opened(rows), events=self._roots(event_rows))
         self._asked_at = self._read_at = asyncio.get_running_loop().time()
         return self._loaded
 

@@ -27,6 +27,9 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "events_set_aside": ("Events that this service did not write; they have no number.", "ledger"),
     "events_bound": ("1 where an event without a MAC would get no number.", "ledger"),
     "event_keys_open": ("1 where this process's ring opens every event key, else 0.",),
+    "service_keys_open": (
+        "1 where a process that starts with this one's ring opens the service's own keys, else 0.",
+    ),
     "oldest_transaction_seconds": (
         "Age of the oldest open transaction that the service's log-in may see.",
     ),
@@ -108,6 +111,7 @@ FAULTY: Final[Mapping[str, float]] = {
     "ledger_forked": 1,
     "log_altered": 1,
     "read_model_ahead": 1,
+    "service_keys_open": 0,
     "tiles_unsound": 1,
 }
 """Gauges that tell by one value that something is wrong."""

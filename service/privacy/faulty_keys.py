@@ -21,6 +21,7 @@ COMPARED_MAX: Final = 200
 """Keys that are compared with each other, to tell which have changed places."""
 REVIVED: Final = "its subject was erased, and it came back"
 LISTED: Final = "its subject's erasure is listed, and the database lacks it: privacy reapply"
+STRANGE: Final = "the service has no such key, and did not write it"
 UNFIT: Final = "it does not open what is encrypted under it"
 
 _SQL = queries("service.privacy")
@@ -71,6 +72,8 @@ async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[Faul
 
 def _fault(ring: MasterKeys, table: WrappedTable, row: Row, others: Sequence[Row] = ()) -> str:
     """Return why a key does not open; `others` are keys that it may have changed places with."""
+    if table.names and row["name"] not in table.names:
+        return STRANGE
     label, bound_to = row["master_key_id"], table.bound_to(row)
     for master in ring.ids:
         if _opens(ring, row, master, bound_to):

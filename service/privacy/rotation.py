@@ -5,12 +5,13 @@ resumes after an interruption. Others only ever insert and delete keys.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.ledger.database import Connection, Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.service_keys import NAMES
 from service.ledger.sql import queries
 from service.people import sessions, sign_in
 
@@ -23,12 +24,14 @@ ROUNDS_MAX: Final = 3
 class WrappedTable(NamedTuple):
     """A table of keys, or addresses, that are wrapped; `first` sorts before every name in it.
 
-    `bound_to` returns the additional data that the wrapping in a row is bound to.
+    `bound_to` returns the additional data that the wrapping in a row is bound to. `names` are all
+    that the service reads, where it knows them.
     """
 
     name: str
     bound_to: Callable[[Row], bytes]
     first: str = ""
+    names: Sequence[str] = ()
 
 
 def _by_id(row: Row) -> bytes:
@@ -40,7 +43,7 @@ def _by_name(row: Row) -> bytes:
 
 
 DATA_KEYS: Final = WrappedTable("data_keys", _by_id, str(UUID(int=0)))
-SERVICE_KEYS: Final = WrappedTable("service_keys", _by_name)
+SERVICE_KEYS: Final = WrappedTable("service_keys", _by_name, names=NAMES)
 EVENT_KEYS: Final = WrappedTable("event_keys", _by_name)
 SESSIONS: Final = WrappedTable("sessions", sessions.bound_to)
 SIGN_IN_LINKS: Final = WrappedTable("sign_in_links", sign_in.bound_to)

@@ -1,4 +1,4 @@
-"""The service's own secrets while PostgreSQL is silent: whoever needs them shares one attempt."""
+"""The service's own secrets: read once by whoever needs them, and by nobody else's rows."""
 
 import asyncio
 import base64
@@ -6,13 +6,14 @@ import base64
 import pytest
 
 from service.ledger.database import Database, LedgerUnavailable
-from service.ledger.encryption import MasterKeys
+from service.ledger.encryption import KeyGone, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from tests.world import MASTER_KEY
 
 pytestmark = pytest.mark.server
 
 CALLERS = 10
+RING = MasterKeys([base64.b64decode(MASTER_KEY)])
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ async def silent():
         url = f"postgresql://nobody@127.0.0.1:{port}/none?sslmode=disable"
         database = Database(url, "accounts", pool_size=CALLERS, deadline=0.2)
         await database.open()
-        yield ServiceKeyStore(database, MasterKeys([base64.b64decode(MASTER_KEY)])), accepted
+        yield ServiceKeyStore(database, RING), accepted
         await database.close()
         over.set()
 
@@ -57,3 +58,32 @@ async def test_a_caller_that_is_cancelled_ends_nobody_elses_attempt(silent):
     with pytest.raises(LedgerUnavailable):
         await second
     assert len(accepted) == 1
+
+
+async def test_a_row_that_somebody_adds_keeps_nobody_from_starting(service, owner):
+    """Only the service's own names are read."""
+    known = await service.secrets.get()
+    owner.execute("insert into accounts.service_keys values ('x', '\\x00', 'nokey')")
+    started = ServiceKeyStore(service.accounts.database, RING)
+    assert await started.get() == known
+    await started.check()
+
+
+async def test_a_key_that_is_gone_is_never_drawn_again(service, owner):
+    """Another pepper would take all API keys for wrong ones, and hide that one was lost."""
+    await service.secrets.get()
+    owner.execute("update accounts.service_keys set name = 'x' where name = 'pepper'")
+    started = ServiceKeyStore(service.accounts.database, RING)
+    for read in (started.get, started.check):
+        with pytest.raises(KeyGone, match="key pepper is gone"):
+            await read()
+
+
+async def test_event_keys_of_which_none_signs_are_no_error_of_ours(service, owner):
+    """No older one signs instead: what it signed might be set aside after it was answered."""
+    await service.secrets.get()
+    owner.execute("update accounts.event_keys set signs_from = 'infinity'")
+    with pytest.raises(KeyGone, match="no event key signs"):
+        await ServiceKeyStore(service.accounts.database, RING).get()
+    await service.secrets.read_events()  # whoever works goes on
+    assert (await service.secrets.get()).events.signing == 1

@@ -110,6 +110,7 @@ CASES: Mapping[str, Case] = {
         minutes=10,
     ),
     "ClaimLedgerEventKeyNotOpened": _gauge("event_keys_open", "0", "1"),
+    "ClaimLedgerServiceKeyNotOpened": _gauge("service_keys_open", "0", "1"),
     "ClaimLedgerSubscriberAhead": _gauge('read_model_ahead{ledger="live", name="mail"}', "1", "0"),
     "ClaimLedgerCheckpointOld": Case(
         [

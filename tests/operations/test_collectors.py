@@ -76,6 +76,23 @@ async def test_an_event_key_that_does_not_open_is_shown(stuck, database_url):
     assert await metric(stuck, "claim_ledger_event_keys_open") == 0
 
 
+async def test_keys_that_a_start_could_not_open_are_a_fault(stuck, database_url):
+    """Whatever this process still has; a row that somebody added says nothing."""
+    name, health = "claim_ledger_service_keys_open", stuck.scrapes.make
+    assert await metric(stuck, name) == 1  # nobody has used the installation
+    await stuck.service.secrets.get()
+    await _change(database_url, "insert into accounts.service_keys values ('x', '\\x00', 'nokey')")
+    assert (await health()).health["faults"] == []
+    for change in (
+        "update accounts.service_keys set wrapped = '' where name = 'link'",
+        "delete from accounts.service_keys where name = 'link'",
+    ):
+        await _change(database_url, change)
+        assert (await health()).health["faults"] == ["service_keys_open"]
+    await _change(database_url, "update accounts.event_keys set signs_from = 'infinity'")
+    assert (await health()).health["faults"] == ["event_keys_open", "service_keys_open"]
+
+
 async def test_mail_that_was_given_up_is_counted(stuck, database_url):
     """It no longer waits, and stays in the count."""
     partner = await stuck.partner()
@@ -181,7 +198,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     unread = {name for name, value in during.items() if math.isnan(value)}
     told = {"claim_ledger_database_up", "claim_ledger_collector_up"}
     assert unread == {name for name in during if name[0] not in told}
-    assert len({name for name, _ in unread}) == 32
+    assert len({name for name, _ in unread}) == 33
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
 

@@ -87,6 +87,7 @@ async def test_altered_and_mislabelled_keys_are_told_apart(privacy, entities, ow
         "update live.data_keys set master_key_id = 'of another' where key_id = %s", [mislabelled]
     )
     owner.execute("update accounts.service_keys set wrapped = '' where name = 'pepper'")
+    owner.execute("insert into accounts.service_keys values ('x', '\\x00', 'nokey')")
     unknown = str(UUID(int=7))
     owner.execute("insert into test.data_keys values (%s, 'x', 'nobody')", [unknown])
     assert await faults(privacy) == {
@@ -95,6 +96,7 @@ async def test_altered_and_mislabelled_keys_are_told_apart(privacy, entities, ow
             f"it names master key of another, and {RING.newest} wrapped it"
         ),
         ("accounts", "service_keys", "pepper"): "it was altered, or belongs elsewhere",
+        ("accounts", "service_keys", "x"): faulty_keys.STRANGE,
         ("test", "data_keys", unknown): "no master key nobody in the ring",
     }
 
