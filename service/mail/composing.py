@@ -34,7 +34,14 @@ from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter
 from service.mail.partner_notices import addressees, kind_of, letter_about
 from service.mail.port import MailRefused
-from service.mail.queueing import BEYOND, SHARE, notice_id
+from service.mail.queueing import (
+    ACCOUNT,
+    BEYOND,
+    DISCONNECTED,
+    STAGE,
+    addressee_of,
+    notice_id,
+)
 from service.mail.recipients import PERIOD, Kind
 from service.onboardings.commands import PURPOSE, magic_link
 
@@ -103,7 +110,7 @@ class Composer:
         match await _event_of(transaction, row, EntityDisconnected, ClaimStageChanged):
             case EntityDisconnected() as event:
                 return await self._disconnected(transaction, row, event)
-            case ClaimStageChanged() as event:
+            case ClaimStageChanged() as event if _whom(STAGE, row) == "":
                 return await self._made(
                     row, await self._stage(transaction, row["stream_id"], event)
                 )
@@ -113,27 +120,30 @@ class Composer:
     async def of_accounts(self, transaction: Transaction, row: Row, _now: datetime) -> Mail:
         """Return a mail of the ledger of accounts; None when it must no longer be sent."""
         past = await transaction.read(row["stream_id"])
-        event = next(one.event for one in past if one.version == row["version"])
+        event = next((one.event for one in past if one.version == row["version"]), None)
+        whom = _whom(ACCOUNT, row)
+        if event is None or whom is None:
+            return None
         if isinstance(event, EndpointDisabled):
             is_told = await _is_told(transaction, past, row["version"], event)
-            return await self._paused(row, event) if is_told else None
+            return await self._paused(row, whom, event) if is_told else None
         partner = fold_partner(one.event for one in past)
         if isinstance(event, MemberAdded):
-            return await self._made(row, self._invitation(partner, event))
+            return None if whom else await self._made(row, self._invitation(partner, event))
         before = fold_partner(one.event for one in past if one.version < row["version"])
         return await self._told(
             row,
+            whom,
             partner,
             letter_about(partner, before, event, self._console(partner)),
             kind_of(event),
         )
 
     async def _told(
-        self, row: Row, partner: Partner, letter: Letter | None, kind: Kind = "any"
+        self, row: Row, named: str, partner: Partner, letter: Letter | None, kind: Kind = "any"
     ) -> Mail:
         """Return a notice to the one of a partner's people whom it names, or who they all are."""
         people = addressees(partner)
-        _, _, named = row["message_id"].partition(SHARE)
         if letter is None or not people:
             return None
         if len(people) > 1 and not named:
@@ -163,6 +173,8 @@ class Composer:
         if onboarding is None or onboarding.completed:
             return None
         started, details = onboarding.started, onboarding.started.details
+        if row["message_id"] != started.onboarding_id:
+            return _not_ours(row)
         if details is None:  # an erasure settles its mail, so that it never comes here
             log.error("mail not opened", message_id=row["message_id"])
             raise MailRefused("the key of its person's data is missing")
@@ -184,6 +196,9 @@ class Composer:
     async def _disconnected(
         self, transaction: Transaction, row: Row, event: EntityDisconnected
     ) -> Mail:
+        whom = _whom(DISCONNECTED, row)
+        if whom is None:
+            return None
         partner = await self.partner_of(event.partner_id)
         known = await access(transaction, event.partner_id, event.entity_id)
         if partner.status != "approved" or known.connected:
@@ -195,7 +210,7 @@ class Composer:
             entity_id=event.entity_id if used else None,
             console=self._console(partner),
         )
-        return await self._told(row, partner, letter)
+        return await self._told(row, whom, partner, letter)
 
     async def _stage(
         self, transaction: Transaction, of_claim: UUID, event: ClaimStageChanged
@@ -222,7 +237,7 @@ class Composer:
         )
         return Addressed(letter, email, partner_id)
 
-    async def _paused(self, row: Row, event: EndpointDisabled) -> Mail:
+    async def _paused(self, row: Row, whom: str, event: EndpointDisabled) -> Mail:
         partner = await self.partner_of(event.partner_id)
         if partner.status != "approved":
             return None
@@ -231,7 +246,7 @@ class Composer:
             is_gone=event.reason == "gone",
             console=f"{self._console(partner)}/webhooks/{event.endpoint_id}",
         )
-        return await self._told(row, partner, letter)
+        return await self._told(row, whom, partner, letter)
 
     def _invitation(self, partner: Partner, event: MemberAdded) -> Addressed | None:
         """Return what somebody is told who joined a team; None for whoever applied, or has left."""
@@ -245,6 +260,19 @@ class Composer:
 
     def _console(self, partner: Partner) -> str:
         return f"{self.public_url}/console/{partner.partner_id}"
+
+
+def _whom(kind: str, row: Row) -> str | None:
+    """Return whom a notice's row names (`addressee_of`); log a row that this service did not queue.
+
+    Somebody could otherwise have a mail sent again and again, under one id after the other.
+    """
+    whom = addressee_of(kind, row)
+    return _not_ours(row) if whom is None else whom
+
+
+def _not_ours(row: Row) -> None:
+    log.error("mail not queued by this service", message_id=row["message_id"])
 
 
 async def _is_told(
@@ -262,7 +290,7 @@ async def _is_told(
     if pauses[-1].version != version:
         return False
     since = pauses[-1].meta.at - PERIOD
-    earlier = [notice_id("account", one) for one in pauses[:-1] if one.meta.at > since]
+    earlier = [notice_id(ACCOUNT, one) for one in pauses[:-1] if one.meta.at > since]
     return not await transaction.fetch(_SQL.outbox_any_sent, earlier, BEYOND)
 
 

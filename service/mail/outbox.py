@@ -66,7 +66,9 @@ class Outbox:
             row = await transaction.fetchrow(_SQL.outbox_take, now)
             if row is None:
                 return 0
-            attempt = row["attempts"] + 1
+            # Whatever somebody wrote there: a number that the column or the wait has no room for
+            # would stop all mail.
+            attempt = min(max(row["attempts"], 0), ATTEMPTS_MAX) + 1
             later = now + timedelta(seconds=SEND_SECONDS_MAX) + wait_after(attempt)
             await transaction.fetch(
                 _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
@@ -84,25 +86,34 @@ class Outbox:
         """Try to send a mail; return its new state, its attempts and when the next is due."""
         name: str = row["message_id"]
         try:
-            sent_before = await self.sent.has(name)
+            state = await self._outcome(transaction, row, attempt, now)
         except ArchiveUnavailable:
             # Late rather than twice: it waits as for a busy server, and this is no attempt of
             # the mail's own, or a day without the archive would give up every mail.
             log.warning("mail waits for the archive", message_id=name)
             return "waiting", attempt - 1, now + timedelta(seconds=NOTES_SECONDS)
-        if sent_before:
-            state = "sent"
-        elif attempt > ATTEMPTS_MAX:  # the last one was cut off
+        except Exception as error:  # a bug of ours, or of a library
+            if is_infrastructure_error(error):  # the driver's own, inside a transaction
+                raise
+            # A bug in one mail must not block the others: it waits as for a busy server.
+            log.exception("mail faulty", message_id=name)
+            state = "waiting"
+        if state == "busy":  # no attempt of its own: it takes its turn behind the other
+            return "waiting", attempt - 1, now + timedelta(seconds=SEND_SECONDS_MAX)
+        if state == "waiting" and attempt >= ATTEMPTS_MAX:
             state = "failed"
-        else:
-            state = await self._deliver(transaction, row, now)
-            if state == "busy":  # no attempt of its own: it takes its turn behind the other
-                return "waiting", attempt - 1, now + timedelta(seconds=SEND_SECONDS_MAX)
-            if state == "waiting" and attempt == ATTEMPTS_MAX:
-                state = "failed"
         if state == "failed":
             log.error("mail given up", message_id=name, attempts=attempt)
         return state, attempt, now + wait_after(attempt)
+
+    async def _outcome(
+        self, transaction: Transaction, row: Row, attempt: int, now: datetime
+    ) -> str:
+        if await self.sent.has(row["message_id"]):
+            return "sent"
+        if attempt > ATTEMPTS_MAX:  # the last one was cut off
+            return "failed"
+        return await self._deliver(transaction, row, now)
 
     async def _deliver(self, transaction: Transaction, row: Row, now: datetime) -> str:
         name: str = row["message_id"]
@@ -126,12 +137,6 @@ class Outbox:
             return "failed"
         except MailUnavailable as error:
             log.warning("mail waits", message_id=name, error_type=str(error))
-            return "waiting"
-        except Exception as error:  # a bug of ours, or of a library
-            if is_infrastructure_error(error):  # the driver's own, inside a transaction
-                raise
-            # A bug in one mail must not block the others: it waits as for a busy server.
-            log.exception("mail faulty", message_id=name)
             return "waiting"
         return "sent"
 

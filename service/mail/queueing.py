@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from service.core.clock import Clock, system_clock
 from service.facts.claims import ClaimStageChanged
@@ -22,6 +23,7 @@ from service.facts.partners import (
     PartnerDeclined,
     PartnerSettingsChanged,
 )
+from service.ledger.database import Row
 from service.ledger.events import Recorded
 from service.ledger.following.runner import EVENTS_MAX
 from service.ledger.ledger import Transaction
@@ -29,6 +31,10 @@ from service.ledger.projector import arrays
 from service.ledger.sql import queries
 
 NOTICE_AGE_MAX: Final = timedelta(days=1)
+DISCONNECTED: Final = "disconnected"
+STAGE: Final = "stage"
+ACCOUNT: Final = "account"
+"""The kinds of notices, with which their ids begin."""
 SHARE: Final = "."
 """Between a notice's id and the id of the one of several people whose mail it is."""
 BEYOND: Final = chr(ord(SHARE) + 1)
@@ -62,9 +68,9 @@ class MailSubscriber:
                 case OnboardingStarted(mail_wanted=True) as event:
                     notes.append((event.onboarding_id, one.stream_id, None, one.meta.at))
                 case EntityDisconnected() if one.meta.at > since:
-                    notes.append(_note("disconnected", one))
+                    notes.append(_note(DISCONNECTED, one))
                 case ClaimStageChanged() as event if one.meta.at > since:
-                    moves.append((*_note("stage", one), event.claim_id))
+                    moves.append((*_note(STAGE, one), event.claim_id))
                 case _:
                     pass
         if notes:
@@ -92,12 +98,24 @@ class AccountMailSubscriber:
         """Queue what to send, in the transaction that advances the checkpoint."""
         since = self.clock() - NOTICE_AGE_MAX
         notes = [
-            _note("account", one)
+            _note(ACCOUNT, one)
             for one in events
             if one.meta.at > since and not _is_known(one.event)
         ]
         if notes:
             await transaction.fetch(_SQL.outbox_note, *arrays(notes))
+
+
+def addressee_of(kind: str, row: Row) -> str | None:
+    """Return which of several people a notice's row is for; empty: all, or the only one.
+
+    None where the row's id does not follow from its event: this service did not queue it.
+    """
+    notice = _notice_id(kind, row["stream_id"], row["version"])
+    if row["message_id"] == notice:
+        return ""
+    beginning, sign, who = row["message_id"].partition(SHARE)
+    return who if (beginning, sign) == (notice, SHARE) and who else None
 
 
 def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
@@ -107,7 +125,11 @@ def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
 
 def notice_id(kind: str, one: Recorded) -> str:
     """Return a notice's id: the event's, and so the same whenever it is made."""
-    return f"{kind}-{one.stream_id}-{one.version}"
+    return _notice_id(kind, one.stream_id, one.version)
+
+
+def _notice_id(kind: str, stream_id: UUID, version: int) -> str:
+    return f"{kind}-{stream_id}-{version}"
 
 
 def _is_known(event: object) -> bool:

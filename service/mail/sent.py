@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from service.ledger.sql import queries
 
 SECONDS_MAX: Final = 3.0
 """For one read or write: an archive may be far slower than a mail's transaction may take."""
+
+_OURS: Final = re.compile(r"[\w-]{1,120}(\.[\w-]{1,60})?", re.ASCII)
 
 _SQL = queries("service.mail")
 
@@ -32,8 +35,11 @@ class SentMail:
     seconds_max: float = field(default=SECONDS_MAX, kw_only=True)
 
     async def has(self, message_id: str) -> bool:
-        """Return whether a mail was sent before; raises ArchiveUnavailable."""
-        if self.archive is None:
+        """Return whether a mail was sent before; raises ArchiveUnavailable.
+
+        Of an id that this service does not make, nothing was ever noted: no archive has its name.
+        """
+        if self.archive is None or not _OURS.fullmatch(message_id):
             return False
         async with self._in_time():
             return await self.archive.get(_name(message_id)) is not None

@@ -239,6 +239,48 @@ async def test_an_always_interrupted_sender_gives_up(outbox, mail_server, box, m
         assert (sent, len(mail_server.received)) == (expected, sent), method
 
 
+async def test_an_id_that_no_archive_has_keeps_nothing_waiting(outbox, box, mail_server):
+    """Somebody wrote it: the mail is obsolete, and settling what was sent goes on."""
+    for name in ("../1", "a/b", ".hidden", "x" * 5_000):
+        box.owner.execute(
+            "insert into live.mail_outbox (message_id, stream_id, noted_at, next_attempt_at)"
+            " select %s, stream_id, noted_at, now() - interval '1 day' from live.mail_outbox"
+            " where message_id ~ '^onb_'",
+            [name],
+        )
+    assert await replace(outbox.sent, ledgers=[outbox.ledger]).settle() == 0
+    while await outbox.step():
+        pass
+    assert sorted(box.rows()) == [*[("obsolete", 1)] * 4, ("sent", 1)]
+    assert len(mail_server.received) == 1
+
+
+async def test_an_archive_that_fails_in_its_own_way_has_a_mail_given_up(outbox, box, monkeypatch):
+    """Whatever is wrong, attempts are limited."""
+
+    async def fail(*_args):
+        raise RuntimeError("a fault of a library")
+
+    monkeypatch.setattr(Refusing, "get", fail)
+    for _ in range(ATTEMPTS_MAX + 1):
+        await outbox.step()
+        box.due()
+    assert box.rows() == [("failed", ATTEMPTS_MAX)]
+
+
+async def test_a_number_of_attempts_that_somebody_wrote_stops_no_mail(outbox, box, mail_server):
+    """The column has no room for one more, or each of them would be an attempt more."""
+    for attempts, expected in (
+        (2**31 - 1, ("failed", ATTEMPTS_MAX + 1)),
+        (-(2**31), ("sent", 1)),
+    ):
+        box.restore()
+        box.owner.execute("update live.mail_outbox set attempts = %s", [attempts])
+        assert await outbox.step() == 1
+        assert box.rows() == [expected]
+    assert len(mail_server.received) == 1
+
+
 async def test_a_sender_that_is_cut_off_after_the_note(outbox, mail_server, box, monkeypatch):
     """The note stands in for what was not committed: nothing is sent again."""
     note = SentMail.note

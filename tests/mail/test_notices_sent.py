@@ -13,7 +13,7 @@ from service.mail.partner_notices import ADDRESSEES_MAX
 from service.mail.queueing import AccountMailSubscriber
 from service.mail.recipients import KEY_LIMITS, PARTNER_MAX
 from tests.mail.mail_server import html, plain
-from tests.mail.noted import mails, note_account_mail, note_mail
+from tests.mail.noted import mails, note_account_mail, note_mail, onboarding
 from tests.world import PUBLIC_URL, STAFF, World, settings_for, world_on
 
 WORDS = {"company": "Books & Co", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
@@ -238,6 +238,35 @@ async def test_a_date_that_only_postgresql_has_holds_up_no_other_mail(quiet, own
     partner = await quiet.partner()
     await quiet.service.partners.issue_key(partner.partner_id, "live", STAFF)
     assert sum((await sent(quiet, await note_account_mail(quiet))).values()) > 0
+
+
+async def test_nothing_is_sent_under_an_id_that_does_not_follow_from_its_event(quiet, owner):
+    """Somebody who can write to the table would have a mail sent again under each new one."""
+    partner = await quiet.partner()
+    live, partners = quiet.service.modes["live"], quiet.service.partners
+    await partners.add_member(partner.partner_id, "colleague@example.com", STAFF)
+    await partners.issue_key(partner.partner_id, "live", STAFF)
+    used, ended = [await partner.connected_entity() for _ in range(2)]
+    await live.entities.choose_stage_mails(used, STAFF, wanted=True)
+    claim_id = (await partner.claim(used)).json()["claim_id"]
+    await live.claims.move(claim_id, "negotiation", STAFF)
+    await live.connections.disconnect(ended, partner.partner_id, STAFF)
+    await partner.call("POST", "/onboardings", json=onboarding())
+    outboxes = [await note_mail(quiet), await note_account_mail(quiet)]
+    subjects = [await sent(quiet, outbox) for outbox in outboxes][-1]
+    assert len(subjects) == 6
+    again = (
+        "insert into {}.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)"
+        " select {}, stream_id, version, noted_at, now() - interval '1 hour' from {}.mail_outbox"
+        " where state in ('sent', 'shared') and not message_id like '%%again%%'"
+    )
+    for ledger, outbox in zip(("live", "accounts"), outboxes, strict=True):
+        for other in ("'again-' || message_id", "message_id || '.again'", "message_id || '-again'"):
+            made = owner.execute(again.format(ledger, other, ledger)).rowcount
+            assert made > 2
+        assert await sent(quiet, outbox) == subjects
+        states = f"select distinct state from {ledger}.mail_outbox where message_id ~ 'again'"  # noqa: S608 - ours
+        assert owner.execute(states).fetchall() == [("obsolete",)]
 
 
 async def test_a_partner_is_told_of_a_disconnection(quiet):
