@@ -18,7 +18,7 @@ from service.ledger.database import LedgerError
 from service.ledger.events import Cause
 from service.privacy.erase import DocumentsRemain, ErasureDone, erase_claim, erase_entity
 from service.privacy.erasure_list import ErasureList, subject_of
-from service.privacy.erasures import Subject
+from service.privacy.erasures import KeysRemain, Subject
 from service.privacy.reapply import Parts
 
 UNLISTED_SECONDS_MAX: Final = 3.0
@@ -96,11 +96,16 @@ async def find_subject(
 async def erase_subject(
     parts: Parts, subject: Subject, reason: str, cause: Cause, *, with_claims: bool
 ) -> ErasureDone:
-    """Erase a subject with its documents, and show the progress of an entity's erasure."""
+    """Erase a subject with its documents, and show the progress of an entity's erasure.
+
+    Raises ClickException where the database keeps a key.
+    """
     try:
         if subject.kind == "claim":
             return await erase_claim(parts, subject, reason, cause)
         return await erase_entity(parts, subject, reason, cause, progress, with_claims=with_claims)
+    except KeysRemain as error:
+        raise click.ClickException(f"{subject.subject_id}: {error}") from error
     except DocumentsRemain as error:
         raise Refusal("service_unavailable", _remaining(subject, error)) from error
 

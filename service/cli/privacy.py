@@ -53,7 +53,8 @@ async def erase(
     Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
     stay. An entity's claims are separate: they are listed, and stay without `--with-claims`. They,
     and the links that it redeemed, are read from the whole log. Events that this
-    service did not write do not stop it: `unread` lists them, and it exits with 1.
+    service did not write do not stop it: `unread` lists them, and it exits with 1. So it does, with
+    nothing erased, where the database does not destroy the key.
     """
     _check(claim_id, entity_id, reason, with_claims=with_claims)
     listed = erasure_list(target)
@@ -99,9 +100,9 @@ async def reapply(target: Target) -> Fields:
     """After a restore, redo every listed erasure that the database does not show.
 
     All keys come first, then documents. A failure is listed under `faults`, does not hold up the
-    rest, and makes it exit with 1. So do erasures that the database shows but the list lacks, and
-    checkpoints of which the archive has none: it is then the list of another installation, or only
-    a part of it.
+    rest, and makes it exit with 1; `keys_left` counts the keys that are still there. So do erasures
+    that the database shows but the list lacks, and checkpoints of which the archive has none: it is
+    then the list of another installation, or only a part of it.
     """
     listed = erasure_list(target)
     modes = target.service.privacy(listed)
@@ -143,6 +144,7 @@ def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -
         "shown": sum(item.erased is not None and not item.changed for item in done),
         "absent": sum(item.erased is None for item in done),
         "failed": len(outcome.faults),
+        "keys_left": sum(fault.keys_left for fault in outcome.faults),
         "objects_left": sum(item.objects_left for item in done),
         "applied": [
             {

@@ -9,7 +9,7 @@ from service.ledger.database import Row
 from service.ledger.decoding import Unread
 from service.ledger.events import Cause
 from service.privacy.documents import Removed
-from service.privacy.erasures import Erased, Subject
+from service.privacy.erasures import Erased, KeysRemain, Subject
 from service.privacy.reapply import Parts
 from service.storage.port import StorageUnavailable
 
@@ -45,7 +45,8 @@ class DocumentsRemain(Exception):
 async def erase_claim(parts: Parts, claim: Subject, reason: str, cause: Cause) -> ErasureDone:
     """Erase a claim, then remove its documents.
 
-    Raises ArchiveUnavailable when nothing was erased, DocumentsRemain when documents remain.
+    Raises ArchiveUnavailable or KeysRemain when nothing was erased, DocumentsRemain when documents
+    remain.
     """
     erased = await parts.erasures.erase(claim, reason, cause)
     removed = await _removed(parts, [claim], lambda _steps: None)
@@ -68,8 +69,8 @@ async def erase_entity(
     depend on storage. Claims and links are read from the log; those that are made meanwhile, from
     read models, when the entity is erased, which waits for claims that are being created.
 
-    Raises ArchiveUnavailable, whose text says how much was erased, DocumentsRemain, and Unreadable
-    where a later release wrote what may be of this entity.
+    Raises ArchiveUnavailable or KeysRemain, whose text says how much was erased, DocumentsRemain,
+    and Unreadable where a later release wrote what may be of this entity.
     """
     named = await parts.erasures.named(entity, show)
     erased = await parts.erasures.erase(entity, reason, cause, named.links)
@@ -95,16 +96,24 @@ async def erase_entity(
 async def _destroyed(
     parts: Parts, claims: Sequence[Subject], reason: str, cause: Cause, advance: Advance
 ) -> list[Erased]:
-    """Destroy the key of every claim; raises ArchiveUnavailable, which says how many are erased."""
+    """Destroy the key of every claim.
+
+    Raises ArchiveUnavailable or KeysRemain, which say how many are erased.
+    """
     done: list[Erased] = []
     for claim in claims:
         try:
             done.append(await parts.erasures.erase(claim, reason, cause))
         except ArchiveUnavailable as error:
-            message = f"{error}; the entity and {len(done)} of its {len(claims)} claims are erased"
-            raise ArchiveUnavailable(message) from error
+            raise ArchiveUnavailable(_told(error, done, claims)) from error
+        except KeysRemain as error:
+            raise KeysRemain(_told(error, done, claims), error.count) from error
         advance(1)
     return done
+
+
+def _told(error: Exception, done: Sequence[Erased], claims: Sequence[Subject]) -> str:
+    return f"{error}; the entity and {len(done)} of its {len(claims)} claims are erased"
 
 
 async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) -> Removed:

@@ -53,6 +53,15 @@ class Subject(NamedTuple):
     stream_id: UUID
 
 
+class KeysRemain(Exception):
+    """`count` keys are there although they were to be destroyed; `str()` tells an operator."""
+
+    def __init__(self, text: str, count: int) -> None:
+        """Keep the count."""
+        super().__init__(text)
+        self.count = count
+
+
 class Named(NamedTuple):
     """What events say is an entity's: claims by their ids, with their streams, and links.
 
@@ -163,7 +172,8 @@ class Erasures:
 
         `links` are those that the log has of an entity.
 
-        Raises ArchiveUnavailable when it could not be listed: then nothing was erased.
+        Raises ArchiveUnavailable when it could not be listed, and KeysRemain where the database
+        keeps a key: then nothing was erased.
         """
         async with self._ledger.transaction() as transaction:
             genuine = await self._genuine()
@@ -186,12 +196,17 @@ class Erasures:
         """Apply a listed erasure where the database lacks it; None: no such subject.
 
         The stream of another subject is left alone: after a restore the partner may have created
-        the claim again, under the same reference with another id.
+        the claim again, under the same reference with another id. Raises KeysRemain where the
+        database keeps a key: then nothing was applied.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
         if not await self._is_there(subject):
             return None
         return await self._apply(subject, entry.reason, cause, entry.data_keys)
+
+    async def keys_left(self, entry: ListedErasure) -> int:
+        """Return how many keys of an applied erasure there are: none, unless they come back."""
+        return len(await self._ledger.database.reads.fetch(_SQL.keys_left, entry.data_keys))
 
     async def unlisted(self, subjects: Collection[str], seconds_max: float | None = None) -> int:
         """Return how many subjects are erased in the log but not among the listed `subjects`.
@@ -252,8 +267,8 @@ class Erasures:
             recorded = await transaction.append(*appends) if appends else []
             recorded_at = {one.stream_id: one.meta.at for one in recorded}
             at, why = earlier or (recorded_at[subject.stream_id], reason)
-            gone = await transaction.fetch(_SQL.destroy_keys, keys)
-            return Erased(at, why, earlier is None, len(gone), len(mail), genuine.unread)
+            gone = await self._destroy(transaction, keys, {row["key_id"] for row in left})
+            return Erased(at, why, earlier is None, gone, len(mail), genuine.unread)
 
         clock = asyncio.get_running_loop().time
         ends_at = clock() + SECONDS_MAX
@@ -265,6 +280,23 @@ class Erasures:
                 if not isinstance(error.__cause__, LockNotAvailableError) or clock() > ends_at:
                     raise
             await asyncio.sleep(HELD_MILLISECONDS / 1000)  # those that wait for us go first
+
+    async def _destroy(
+        self, transaction: Transaction, keys: Collection[UUID], known: Collection[UUID]
+    ) -> int:
+        """Destroy keys, of which those `known` are there; return how many were destroyed.
+
+        Raises KeysRemain, which rolls all back: nobody is told of an erasure that was none.
+        """
+        gone = {row["key_id"] for row in await transaction.fetch(_SQL.destroy_keys, keys)}
+        # A trigger that waits for the commit could put them back.
+        await transaction.connection.execute("set constraints all immediate")
+        left = {row["key_id"] for row in await transaction.fetch(_SQL.keys_left, keys)}
+        if remaining := left.union(known) - (gone - left):
+            count = f"{len(remaining)} of {len(gone | remaining)} keys"
+            why = f"a trigger, a rule or a policy of {self._ledger.name}.data_keys keeps them"
+            raise KeysRemain(f"the database did not destroy {count}: {why}", len(remaining))
+        return len(gone)
 
     async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
         """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.

@@ -9,9 +9,10 @@ from service.ledger.decoding import Unread
 from service.ledger.events import Cause, Unreadable
 from service.privacy.documents import Removed, StoredDocuments
 from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure
-from service.privacy.erasures import Erased, Erasures, Subject
+from service.privacy.erasures import Erased, Erasures, KeysRemain, Subject
 from service.storage.port import StorageUnavailable
 
+CAME_BACK: Final = "its keys were destroyed, and came back"
 _FAULTS: Final = (EntryUnreadable, ArchiveUnavailable, Unreadable, LedgerError)
 """Faults of one entry that need not affect the next."""
 
@@ -36,10 +37,11 @@ class Reapplied(NamedTuple):
 
 
 class ReapplyFault(NamedTuple):
-    """Why an entry, by its name in the list, was not fully applied."""
+    """Why an entry, by its name in the list, was not fully applied; which keys are left of it."""
 
     entry: str
     fault: str
+    keys_left: int = 0
 
 
 class ReapplyOutcome(NamedTuple):
@@ -82,6 +84,8 @@ class Reapply:
                 was = await self._erase(entry)
                 erased.append((name, entry, was))
                 faults += [ReapplyFault(name, _strange(one)) for one in was.unread] if was else []
+            except KeysRemain as error:
+                faults.append(ReapplyFault(name, str(error), error.count))
             except _FAULTS as error:
                 faults.append(ReapplyFault(name, _words(error)))
             advance(1)
@@ -89,6 +93,8 @@ class Reapply:
         for name, entry, was in erased:
             removed = Removed(0, 0)
             try:
+                if was is not None and (left := await self._keys_left(entry)):
+                    faults.append(ReapplyFault(name, CAME_BACK, left))
                 removed = await self._remove(entry, was)
             except (StorageUnavailable, LedgerError) as error:
                 faults.append(ReapplyFault(name, f"its documents remain: {_words(error)}"))
@@ -106,6 +112,9 @@ class Reapply:
         if entry.kind == "entity":
             await self._sign_out(entry.ledger, entry.subject)
         return await self._modes[entry.ledger].erasures.reapply(entry, self._cause)
+
+    async def _keys_left(self, entry: ListedErasure) -> int:
+        return await self._modes[entry.ledger].erasures.keys_left(entry)
 
     async def _remove(self, entry: ListedErasure, erased: Erased | None) -> Removed:
         if erased is None or entry.kind != "claim":

@@ -214,6 +214,29 @@ def test_reapplying_erases_what_came_back(team, demo, tmp_path):
     assert [(one["subject"], one["keys_destroyed"]) for one in second["applied"]] == [(claim_id, 1)]
 
 
+def test_a_key_that_the_database_keeps_is_said(team, demo):
+    """The erasure and its repetition exit with 1; once nothing keeps the key, both succeed."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    erase = ["privacy", "erase", "--claim", claim_id, "--reason", "case 11", "--yes"]
+    with psycopg.connect(demo["database_url"], autocommit=True) as owner:
+        owner.execute(
+            "create function live.keep() returns trigger language plpgsql"
+            " as $$begin return null; end$$"
+        )
+        owner.execute(
+            "create trigger keep before delete on live.data_keys"
+            " for each row execute function live.keep()"
+        )
+        refused = team.raw(*erase)
+        code, reapplied = team.answer("privacy", "reapply")
+        owner.execute("drop function live.keep cascade")
+    assert refused.returncode == 1
+    assert "the database did not destroy 1 of 1 keys" in refused.stderr
+    assert (code, reapplied["keys_left"], reapplied["failed"]) == (1, 1, 1)
+    assert team.do("privacy", "reapply")["keys_left"] == 0
+    assert team.do(*erase)["already_erased"] is True
+
+
 def test_a_list_of_nobodys_is_told_by_its_checkpoints(team, tmp_path):
     """A backup from before the first erasure shows none that an empty list would lack."""
     team.do("audit", "checkpoint")

@@ -1,5 +1,6 @@
 """Erasing a claim: what is removed, what stays, and what still works."""
 
+import asyncio
 import json
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from service.archive.port import ArchiveUnavailable
 from service.core.errors import Refusal
 from service.documents.sweep import Sweep
 from service.documents.verify import verify
+from service.privacy.erasures import KeysRemain
 from tests.progress import Shown
 from tests.world import STAFF
 
@@ -57,6 +59,40 @@ async def test_a_claims_key_and_personal_data_are_gone(privacy, database_url):
         "reason": "case 7",
     }
     assert keys == []
+
+
+KEEPING = {
+    "before delete": "return null",
+    "after delete": "insert into live.data_keys select old.*; return null",
+    "deferred": "insert into live.data_keys select old.*; return null",
+}
+"""What a trigger of each kind does, so that a key stays or is there again."""
+
+
+@pytest.mark.parametrize("kind", KEEPING)
+async def test_a_key_that_the_database_keeps_is_no_erasure(privacy, owner, kind):
+    """Nothing is written or told of it; once nothing keeps the key, the same command erases it."""
+    _, _, _, made = await claim_with_document(privacy)
+    live, store = (
+        privacy.service.modes["live"].claims,
+        privacy.service.modes["live"].storage.store,
+    )
+    body = f"begin {KEEPING[kind]}; end"
+    owner.execute(f"create function live.keep() returns trigger language plpgsql as $${body}$$")
+    trigger = {
+        "deferred": "constraint trigger keep after delete on live.data_keys initially deferred"
+    }.get(kind, f"trigger keep {kind} on live.data_keys")
+    create = f"create {trigger} for each row execute function live.keep()"
+    await asyncio.to_thread(owner.execute, create)
+    for _ in range(2):
+        with pytest.raises(KeysRemain, match="did not destroy 1 of 1 keys: a trigger"):
+            await privacy.erase_claim(made["claim_id"])
+        assert (await live.show(made["claim_id"])).message.text == DETAILS["message"]
+    erased = "select count(*) from live.events where topic = 'PersonalDataErased'"
+    assert owner.execute(erased).fetchone() == (0,)
+    assert len(await store.under("entities/")) == 1
+    await asyncio.to_thread(owner.execute, "drop function live.keep cascade")
+    assert (await privacy.erase_claim(made["claim_id"])).erased.keys == 1
 
 
 async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):

@@ -10,7 +10,7 @@ import pytest
 from service.cli.erasing import sign_out
 from service.cli.target import Target
 from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
-from service.privacy.reapply import Reapply
+from service.privacy.reapply import CAME_BACK, Reapply
 from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
 from tests.privacy.links import labelled_link
@@ -56,12 +56,12 @@ async def restores(database_url, tmp_path, store_credentials):
         )
 
 
-async def outcome(privacy):
+async def outcome(privacy, advance=lambda _steps: None):
     """Apply the list; return the outcome."""
     modes = privacy.service.privacy(privacy.listed)
     out = partial(sign_out, Target(privacy.service, STAFF))
     names = await privacy.listed.names()
-    return await Reapply(privacy.listed, modes, out, STAFF).run(names, lambda _steps: None)
+    return await Reapply(privacy.listed, modes, out, STAFF).run(names, advance)
 
 
 async def again(privacy):
@@ -144,6 +144,35 @@ async def test_a_key_that_came_back_alone_is_destroyed_again(privacy, database_u
     shown = await privacy.service.modes["live"].claims.show(claim_id)
     assert (done[claim_id].changed, done[claim_id].erased.is_new) == (True, False)
     assert (events_after, shown.created.details) == (events, None)
+
+
+async def test_keys_that_are_left_are_counted(privacy, owner):
+    """Whether the database keeps one, or it came back once it was destroyed."""
+    claim_ids = await cut_off(privacy)
+    kept, back, _ = [(await privacy.claim(one)).stream_id for one in claim_ids]
+    owner.execute("create table public.kept as select * from live.data_keys")
+    owner.execute(
+        "create function live.keep() returns trigger language plpgsql as $$begin"
+        f" return case when old.key_id = '{kept}' then null else old end; end$$"
+    )
+    create = "create trigger keep before delete on live.data_keys for each row"
+    await asyncio.to_thread(owner.execute, f"{create} execute function live.keep()")
+
+    def advance(_steps):
+        owner.execute(
+            "insert into live.data_keys select * from public.kept where key_id = %s"
+            " on conflict do nothing",
+            [back],
+        )
+
+    done, faults = await outcome(privacy, advance)
+    assert [one.entry.subject for one in done] == claim_ids[1:]
+    assert [(subject_of(one.entry), one.keys_left) for one in faults] == [
+        (claim_ids[0], 1),
+        (claim_ids[1], 1),
+    ]
+    assert "keeps them" in faults[0].fault
+    assert faults[1].fault == CAME_BACK
 
 
 async def test_documents_of_an_interrupted_erasure_are_removed(privacy):
