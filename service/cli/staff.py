@@ -5,7 +5,7 @@ from functools import partial
 import click
 
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields
+from service.cli.verdict import Fields, Findings, counted
 from service.core.errors import invalid
 from service.http.scalars import email_fault
 
@@ -32,8 +32,19 @@ async def remove(target: Target, email: str) -> Fields:
 
 @team_command
 async def list_(target: Target) -> Fields:
-    """List everyone in the team."""
-    return {"staff": [member._asdict() for member in await target.service.staff.list()]}
+    """List everyone in the team.
+
+    Rows that no event explains give nobody access. `unexplained` lists their ids, and it exits
+    with 1.
+    """
+    team = await target.service.staff.list()
+    answer: Fields = {
+        "staff": [member._asdict() for member in team.members],
+        "unexplained": team.unexplained,
+    }
+    if team.unexplained:
+        return Findings(answer, f"{counted(len(team.unexplained), 'row')} without an event")
+    return answer
 
 
 def _check(email: str) -> None:

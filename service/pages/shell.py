@@ -21,7 +21,7 @@ from service.pages.assets import asset_path
 from service.pages.formats import amount, day, grouped, moment
 from service.pages.site_map import Html, Page, RoutedPage, site_map_of
 from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
-from service.pages.words import TEXTS, seen, text
+from service.pages.words import TEXTS, seen, stored, text
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
@@ -45,14 +45,17 @@ TEMPLATES: Final = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-cast("dict[str, object]", TEMPLATES.globals).update({"t": text, "asset": asset_path})
+cast("dict[str, object]", TEMPLATES.globals).update(
+    {"t": text, "stored": stored, "asset": asset_path}
+)
 TEMPLATES.filters.update(amount=amount, day=day, grouped=grouped, moment=moment)
 
 
 def page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:
     """Return a page of `templates/`. It knows who is signed in, and the form's token.
 
-    Templates: `t(name, …)` is a text, `csrf_field` goes into every form.
+    Templates: `t(name, …)` is a text, `stored(group, value, …)` that of a value which a row has,
+    `csrf_field` goes into every form.
     """
     state = request.scope["state"]
     state["headers"].update(HEADERS)  # for what is refused before the visitor is known

@@ -14,6 +14,8 @@ from markupsafe import Markup, escape
 from service.core.unseen import visible
 
 LANGUAGE: Final = "en"
+SHOWN_MAX: Final = 60
+"""Characters of a value that no text is for."""
 
 
 def _flat(table: Mapping[str, Any], path: str = "") -> dict[str, str]:
@@ -36,6 +38,20 @@ def text(name: str, /, **values: object) -> Markup:
     """
     shown = {key: escape(seen(value)) for key, value in values.items()}
     return Markup(TEXTS[name]).format(**shown)  # noqa: S704 - our own words, not anyone's input
+
+
+def stored(group: str, value: object, /, **values: object) -> Markup:
+    """Return the text of a group for a value that a row has; one that has no text is shown itself.
+
+    Whoever can write to a read model can put anything there: that is to be seen, on a page that
+    works.
+    """
+    try:
+        return text(f"{group}.{value}", **values)
+    except KeyError:  # no such text, or one that is about other values
+        shown = str(value)
+        cut = shown if len(shown) <= SHOWN_MAX else f"{shown[:SHOWN_MAX]}…"
+        return text("site.unknown_value", value=cut)
 
 
 def seen(value: object) -> object:

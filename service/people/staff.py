@@ -1,5 +1,6 @@
 """Adding and removing addresses of the team."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -31,6 +32,13 @@ class StaffMember(NamedTuple):
     email: str
     added_at: datetime
     person_id: str | None
+
+
+class Team(NamedTuple):
+    """Today's staff, and the ids of rows that no event explains: they give nobody access."""
+
+    members: Sequence[StaffMember]
+    unexplained: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,16 +84,21 @@ class StaffCommands:
 
         await self.accounts.decide(attempt)
 
-    async def list(self) -> list[StaffMember]:
+    async def list(self) -> Team:
         """Return today's staff, in the order in which they were added."""
+        members, unexplained = list[StaffMember](), list[str]()
         async with self.accounts.transaction() as transaction:
-            rows = await transaction.fetch(_SQL.list)
-            streams = [await transaction.read(row["stream_id"]) for row in rows]
-        added = [_added(past) for past in streams]
-        return [
-            StaffMember(row["staff_id"], one.email or KEY_MISSING, row["added_at"], _person_id(one))
-            for row, one in zip(rows, added, strict=True)
-        ]
+            for row in await transaction.fetch(_SQL.list):
+                staff_id, added = (
+                    row["staff_id"],
+                    _last_added(await transaction.read(row["stream_id"])),
+                )
+                if added is None or added.staff_id != staff_id:
+                    unexplained.append(staff_id)
+                    continue
+                email, person_id = added.email or KEY_MISSING, _person_id(added)
+                members.append(StaffMember(staff_id, email, row["added_at"], person_id))
+        return Team(members, unexplained)
 
     async def find(self, email: str) -> str | None:
         """Return the staff id of an address; None if it is not staff."""
@@ -111,10 +124,6 @@ class StaffCommands:
         return _present(await self.accounts.read(staff_stream(address_hash)))
 
 
-def _added(past: list[Recorded]) -> StaffAdded:
-    return [recorded.event for recorded in past if isinstance(recorded.event, StaffAdded)][-1]
-
-
 def _person_id(added: StaffAdded) -> str | None:
     """Return the id by which events name whoever was added; None once that is erased."""
     return None if added.email_hash is None else Person("", added.email_hash, "").person_id
@@ -122,5 +131,11 @@ def _person_id(added: StaffAdded) -> str | None:
 
 def _present(events: list[Recorded]) -> str | None:
     """Return the staff id that is valid after a stream's events, if any."""
+    added = _last_added(events)
+    return None if added is None else added.staff_id
+
+
+def _last_added(events: list[Recorded]) -> StaffAdded | None:
+    """Return how somebody was added who is staff after a stream's events, if anybody is."""
     last = events[-1].event if events else None
-    return last.staff_id if isinstance(last, StaffAdded) else None
+    return last if isinstance(last, StaffAdded) else None

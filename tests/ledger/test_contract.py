@@ -252,13 +252,13 @@ async def test_the_team(service):
     staff, secrets = service.staff, await service.secrets.get()
     first = await staff.add("a@example.com", STAFF)
     other = await staff.add("b@example.com", STAFF)
-    assert [one.staff_id for one in await staff.list()] == [first, other]
+    assert [one.staff_id for one in (await staff.list()).members] == [first, other]
     hashed = secrets.lookup_email("a@example.com")
     assert await staff.by_address(hashed) == first
     await staff.remove("a@example.com", STAFF)
     assert await staff.by_address(hashed) is None
     again = await staff.add("a@example.com", STAFF)
-    assert [one.staff_id for one in await staff.list()] == [other, again]
+    assert [one.staff_id for one in (await staff.list()).members] == [other, again]
 
 
 async def test_onboardings(service):

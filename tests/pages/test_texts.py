@@ -76,7 +76,7 @@ def code_uses() -> Iterator[Use]:
 
 
 def prefixes() -> set[str]:
-    """Return the beginnings of computed names, `f"stage.{…}"` or `"stage." ~ …`."""
+    """Return the beginnings of computed names: `f"a.{…}"`, `"a." ~ …`, or `stored("a", …)`."""
     found: set[str] = set()
     for file in PAGES.rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
@@ -84,10 +84,14 @@ def prefixes() -> set[str]:
                 found.add(str(node.values[0].value))
     for name in TEMPLATES.list_templates():
         source = (PAGES / "templates" / name).read_text()
-        for joined in jinja2.Environment(autoescape=True).parse(source).find_all(nodes.Concat):
+        tree = jinja2.Environment(autoescape=True).parse(source)
+        for joined in tree.find_all(nodes.Concat):
             first = joined.nodes[0]
             if isinstance(first, nodes.Const):
                 found.add(str(first.value))
+        for call in tree.find_all(nodes.Call):
+            if isinstance(call.node, nodes.Name) and call.node.name == "stored":
+                found.update(f"{first.value}." for first in constants(call.args[0]))
     return {one for one in found if re.fullmatch(r"[a-z_]+(\.[a-z_]+)*[._]", one)}
 
 

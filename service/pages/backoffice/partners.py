@@ -109,7 +109,7 @@ async def partner_page(
         decisions=decisions,
         checks=CHECKS,
         sent=sent or Sent(review.note or "", list(review.checks)),
-        team={f"staff:{one.staff_id}": one.email for one in await context.staff.list()},
+        team={f"staff:{one.staff_id}": one.email for one in (await context.staff.list()).members},
         reason=reason,
         website_faults=website_faults,
         reason_max=WORDS_CHARACTERS_MAX,

@@ -25,7 +25,8 @@ def people_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     @get(opt=PEOPLE)
     async def team(request: AnyRequest) -> Html:
         """List the service's team."""
-        return backoffice_page(request, "team.html", staff=await context.staff.list())
+        members, unexplained = await context.staff.list()
+        return backoffice_page(request, "team.html", staff=members, unexplained=unexplained)
 
     @get(_PERSON, opt=STAFF)
     async def person(request: AnyRequest, person_id: PathText) -> Html:

@@ -98,9 +98,12 @@ class WebhookPages:
         )
 
     async def find(self, request: AnyRequest, endpoint_id: str) -> _Endpoint:
-        """Return one endpoint of the partner's; refuses with `endpoint_not_found`."""
+        """Return one endpoint of the partner's; refuses with `endpoint_not_found`.
+
+        Also where somebody wrote another mode than there are: such an endpoint has no queue.
+        """
         for one in await self._all(member_of(request).partner_id):
-            if one["endpoint_id"] == endpoint_id:
+            if one["endpoint_id"] == endpoint_id and one["mode"] in self.queues.databases:
                 return one
         raise Refusal("endpoint_not_found")
 
