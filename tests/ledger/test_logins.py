@@ -214,3 +214,32 @@ def test_a_login_removes_only_what_the_service_removes(owner_of_module):
     rights = owner_of_module.execute(REMOVALS).fetchall()
     assert [row for row in rights if row[1] == "TRUNCATE" or row[0] not in removed] == []
     assert {"hand_overs", "pending"} <= {row[0] for row in rights}
+
+
+RENAMED = {
+    "rename a finding": "update {own}.log_findings set kind = 'x' where kind = 'actors'",
+    "rename a subscriber": "update {own}.subscriptions set name = 'x'",
+    "rename a secret": "update accounts.service_keys set name = 'x'",
+    "move a subscriber back": "update {own}.subscriptions set position = position - 1",
+    "move it to the beginning": "update {own}.subscriptions set position = 0, leaf_hash = null",
+    "forget the event that it came to": "update {own}.subscriptions set leaf_hash = null",
+    "remove a subscriber": "delete from {own}.subscriptions",
+}
+
+
+def test_a_login_renames_nothing_and_moves_no_subscriber_back(module_database_url, owner_of_module):
+    """Its effects would be had again, without a trace. It moves on, and the owner moves it."""
+    move = "update {own}.subscriptions set position = {position}, leaf_hash = sha256('')"
+    with every_row() as row:
+        for own in LEDGERS:
+            add = "insert into {own}.subscriptions (name, position) values ('mail', 7)"
+            owner_of_module.execute(add.format(own=own))
+            with psycopg.connect(login_url(module_database_url, own), autocommit=True) as session:
+                session.execute(f"select from {own}.log_findings for update")
+                session.execute(move.format(own=own, position=8))
+                for what, statement in RENAMED.items():
+                    if own == "accounts" or "accounts." not in statement:
+                        with row(own, what), pytest.raises(InsufficientPrivilege):
+                            session.execute(statement.format(own=own))
+            owner_of_module.execute(move.format(own=own, position=0))
+            owner_of_module.execute(f"delete from {own}.subscriptions")  # noqa: S608 - ours
