@@ -135,7 +135,6 @@ def _draw_secrets(
     wrapped: Sequence[bytes],
     master: str,
     since_start: bytes,
-    _later: bytes,
 ) -> list[Values]:
     if not tables["event_keys"]:
         row: Values = {"key_id": 1, "since_start": True, "wrapped": since_start}
@@ -254,6 +253,7 @@ READS: dict[str, Callable[..., Any]] = {
     "service.ledger lock": lambda *_: [],  # no other transaction runs meanwhile
     "service.ledger lock_shared": lambda *_: [],
     "service.ledger now": lambda _: [{"now": datetime.now(UTC)}],
+    "service.ledger any_event": lambda tables: tables["events"][:1],
     "service.ledger service_keys_insert": _draw_secrets,
     "service.ledger service_keys": lambda tables, _names: tables["service_keys"],
     "service.ledger event_keys": lambda tables: [

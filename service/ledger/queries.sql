@@ -3,9 +3,12 @@
 -- failed.
 select coalesce(max(append_id), 0) as last from ledger.events
 
+-- name: any_event
+-- A row where there are events.
+select true as found from ledger.events limit 1
+
 -- name: bound
 -- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one.
--- A release before this one may have numbered some that nobody wrote.
 select l.position, e.append_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
 join ledger.log as l using (append_id)
@@ -270,22 +273,22 @@ returning p.append_id
 select name, wrapped, master_key_id from ledger.service_keys where name = any($1::text[])
 
 -- name: service_keys_insert
--- The first to come draws the service's secrets; everyone after reads them. One that is gone is never
--- drawn again: with it went what only it can recognise. The event key comes with them and is there since
--- the start ($4), or later ($5), where an installation has secrets or events.
+-- The first to come to an installation with neither keys nor events draws its secrets, and with them the
+-- event key ($4); everyone after reads them. What is gone is never drawn again: with it went what only it
+-- can recognise.
 with drawn as (
     insert into ledger.service_keys (name, wrapped, master_key_id)
     select name, wrapped, $3 from unnest($1::text[], $2::bytea[]) as one (name, wrapped)
-    where not exists(select from ledger.service_keys as k where k.name = any($1::text[]))
+    where
+        not exists(select from ledger.service_keys as k where k.name = any($1::text[]))
+        and not exists(select from ledger.event_keys)
+        and not exists(select from ledger.events)
     on conflict do nothing
     returning name
-), begun as (
-    select
-        (select count(*) from drawn) = cardinality($1::text[])
-        and not exists(select from ledger.events) as is_now
 )
 insert into ledger.event_keys (key_id, since_start, wrapped, master_key_id)
-select 1, is_now, case when is_now then $4::bytea else $5::bytea end, $3 from begun
+select 1, true, $4, $3
+where (select count(*) from drawn) = cardinality($1::text[])
 on conflict do nothing
 
 -- name: stream

@@ -24,7 +24,7 @@ from service.ledger.database import (
     Row,
     transaction_on,
 )
-from service.ledger.event_macs import UNBOUND, EventKeys
+from service.ledger.event_macs import FIRST_KEY, UNBOUND, EventKeys
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
@@ -238,14 +238,16 @@ def _check(keys: EventKeys, rows: Sequence[Row], oldest: int) -> None:
     """Raise _NotOurs unless this service wrote these events, and none is missing before them.
 
     Events without a MAC count as ours up to the first `EventsBound`, and those of a key up to the
-    event that retires it: `oldest` is the first key that has not been retired so far. A genuine
+    event that retires it: `oldest` is the first key that has not been retired so far. An
+    `EventsBound` never counts without a MAC. A genuine
     event that was set aside, and comes back without the one before it, would leave a permanent gap
     in its stream.
     """
     others: list[int] = []
     for append_id, leaf_hash, is_boundary, digest, mac, is_next in rows:
         is_whole = leaf_hash is not None and is_next
-        if not is_whole or not keys.is_ours(digest, mac, oldest=oldest):
+        needed = max(oldest, FIRST_KEY) if is_boundary else oldest
+        if not is_whole or not keys.is_ours(digest, mac, oldest=needed):
             others.append(append_id)
         elif is_boundary and mac is not None:
             oldest = mac[0]

@@ -15,7 +15,7 @@ import structlog
 
 from service.core.ids import base32, base62
 from service.core.shared import Shared
-from service.ledger.database import Database, LedgerError, Row
+from service.ledger.database import Connection, Database, LedgerError, Row
 from service.ledger.encryption import KEY_BYTES, KeyGone, KeyUnknown, MasterKeys
 from service.ledger.event_macs import FIRST_KEY, EventKeys, key_of_ledger
 from service.ledger.sql import queries
@@ -31,6 +31,9 @@ STALE_SECONDS: float = 240.0
 """A process that has not checked for this long, because it was idle, checks before it continues."""
 SIGNS_AFTER: timedelta = timedelta(minutes=5)
 """A new event key signs after this: later than STALE_SECONDS, so that every process knows it."""
+
+_SECRETS_GONE: Final = "the service's own keys are gone"
+_EVENT_KEYS_GONE: Final = "the keys that bind events to the service are gone"
 
 log = structlog.get_logger()
 
@@ -160,18 +163,37 @@ class ServiceKeyStore:
 
         It draws nothing. Raises KeyUnknown where such a process could do no work.
         """
-        rows = await self._accounts.reads.fetch(_SQL.service_keys, list(NAMES))
-        if rows:  # else nobody has used the installation
+        reads = self._accounts.reads
+        rows = await reads.fetch(_SQL.service_keys, list(NAMES))
+        if rows:
             self._opened(rows)
+        elif await reads.fetch(_SQL.any_event):  # else nobody has used the installation
+            raise KeyGone(_SECRETS_GONE)
 
     async def known_events(self) -> EventRoots | None:
         """Return the roots of events' keys, None where an installation has none yet.
 
-        It only reads. Raises KeyUnknown where the ring does not open one of them: who can write the
-        table could otherwise keep the others from being used.
+        It only reads. Raises KeyUnknown where the ring does not open one of them, or they are gone:
+        who can write the table could otherwise keep the others from being used, or all of them.
         """
-        rows = await self._accounts.reads.fetch(_SQL.event_keys)
+        reads = self._accounts.reads
+        rows = await reads.fetch(_SQL.event_keys)
+        if not rows and await self._has_event_keys():
+            rows = await reads.fetch(_SQL.event_keys)  # another process may have drawn them by now
+            if not rows:
+                raise KeyGone(_EVENT_KEYS_GONE)
         return self._roots(rows) if rows else None
+
+    async def _has_event_keys(self) -> bool:
+        """Return whether there must be keys of events, going by all else that is stored."""
+        if self._loaded is not None:
+            return True
+        reads = self._accounts.reads
+        rows = await reads.fetch(_SQL.service_keys, list(NAMES))
+        if not rows:
+            return bool(await reads.fetch(_SQL.any_event))
+        _, has_event_keys = self._opened(rows)
+        return has_event_keys
 
     async def read_events(self) -> None:
         """Read the event keys again now; keep those that are known where the ring opens no other.
@@ -232,16 +254,25 @@ class ServiceKeyStore:
             raise KeyGone("no event key signs: the time of each (signs_from) is still to come")
         return EventRoots(keys, all(row["since_start"] for row in rows), signing)
 
-    def _opened(self, rows: Sequence[Row]) -> dict[str, bytes]:
-        """Unwrap the secrets; raises KeyUnknown, also where one is gone."""
+    def _opened(self, rows: Sequence[Row]) -> tuple[dict[str, bytes], bool]:
+        """Unwrap the secrets; raises KeyUnknown, also where one is gone.
+
+        Return also whether one of them says that there are keys of events.
+        """
         by_name = {row["name"]: row for row in rows}
+        opened, has_event_keys = dict[str, bytes](), False
         for name in NAMES:
             if name not in by_name:
                 raise KeyGone(f"the service's key {name} is gone")
-        return {
-            name: self._master_keys.unwrap(row["wrapped"], row["master_key_id"], name.encode())
-            for name, row in by_name.items()
-        }
+            row = by_name[name]
+            newest, before = service_key_names(name)
+            wrapped, master = row["wrapped"], row["master_key_id"]
+            try:
+                opened[name] = self._master_keys.unwrap(wrapped, master, newest)
+                has_event_keys = True
+            except KeyUnknown:
+                opened[name] = self._master_keys.unwrap(wrapped, master, before)
+        return opened, has_event_keys
 
     def _root(self, row: Row) -> bytes:
         name = event_key_name(row["key_id"], since_start=row["since_start"])
@@ -251,28 +282,64 @@ class ServiceKeyStore:
             raise KeyUnknown(f"event key {row['key_id']}: {error}") from error
 
     async def _load(self) -> Secrets:
-        """Draw the secrets unless they are there, and read them: under one deadline."""
-        drawn = [secrets.token_bytes(KEY_BYTES) for _ in NAMES]
-        wrapped = [
-            self._master_keys.wrap(key, name.encode())
-            for name, key in zip(NAMES, drawn, strict=True)
-        ]
-        event_key, newest = secrets.token_bytes(KEY_BYTES), self._master_keys.newest
-        since_start, later = (
-            self._master_keys.wrap(event_key, event_key_name(FIRST_KEY, since_start=is_first))
-            for is_first in (True, False)
-        )
-        schema = self._accounts.schema
+        """Read the secrets, and draw them where nothing is stored: under one deadline."""
         async with self._accounts.writes.connection() as connection:
-            await connection.fetch(
-                _SQL.service_keys_insert.on(schema),
-                *(list(NAMES), wrapped, newest, since_start, later),
-            )
-            rows = await connection.fetch(_SQL.service_keys.on(schema), list(NAMES))
-            event_rows = await connection.fetch(_SQL.event_keys.on(schema))
-        self._loaded = Secrets(**self._opened(rows), events=self._roots(event_rows))
+            rows, event_rows = await self._stored(connection)
+            if not rows:
+                await self._draw(connection)
+                rows, event_rows = await self._stored(connection)
+            if not rows:
+                raise KeyGone(_SECRETS_GONE)
+            opened, has_event_keys = self._opened(rows)
+            if not event_rows:
+                if has_event_keys:  # a new one would have events count that have no MAC
+                    raise KeyGone(_EVENT_KEYS_GONE)
+                await self._draw_late(connection)
+                event_rows = await connection.fetch(self._event_keys)
+        self._loaded = Secrets(**opened, events=self._roots(event_rows))
         self._asked_at = self._read_at = asyncio.get_running_loop().time()
         return self._loaded
+
+    async def _stored(self, connection: Connection) -> tuple[Sequence[Row], Sequence[Row]]:
+        # In this order: who sees secrets also sees the event key that was drawn with them.
+        rows = await connection.fetch(_SQL.service_keys.on(self._accounts.schema), list(NAMES))
+        return rows, await connection.fetch(self._event_keys)
+
+    async def _draw(self, connection: Connection) -> None:
+        """Draw everything for an installation that has neither keys nor events."""
+        wrapped = [
+            self._master_keys.wrap(secrets.token_bytes(KEY_BYTES), service_key_names(name)[0])
+            for name in NAMES
+        ]
+        await connection.fetch(
+            _SQL.service_keys_insert.on(self._accounts.schema),
+            *(list(NAMES), wrapped, self._master_keys.newest, self._drawn(since_start=True)),
+        )
+
+    async def _draw_late(self, connection: Connection) -> None:
+        """Draw the first event key of an installation that is older than MACs."""
+        await connection.fetch(
+            _SQL.event_keys_insert.on(self._accounts.schema),
+            *(FIRST_KEY, False, self._drawn(since_start=False)),
+            *(self._master_keys.newest, timedelta()),
+        )
+
+    def _drawn(self, *, since_start: bool) -> bytes:
+        name = event_key_name(FIRST_KEY, since_start=since_start)
+        return self._master_keys.wrap(secrets.token_bytes(KEY_BYTES), name)
+
+    @property
+    def _event_keys(self) -> str:
+        return _SQL.event_keys.on(self._accounts.schema)
+
+
+def service_key_names(name: str) -> tuple[bytes, bytes]:
+    """Return what a wrapped secret may be bound to, newest first.
+
+    The newest says that there are event keys: whoever removes those cannot have them drawn anew. An
+    earlier release bound a secret to its name alone.
+    """
+    return f"{name}, there are event keys".encode(), name.encode()
 
 
 def event_key_name(key_id: int, *, since_start: bool) -> bytes:

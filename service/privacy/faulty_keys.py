@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 from service.archive.port import Archive
 from service.facts.entities import entity_stream
 from service.ledger.database import Database, Row
-from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.encryption import MasterKeys
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 from service.privacy.erasure_list import PREFIX, subject_of
-from service.privacy.rotation import BATCH, WrappedTable
+from service.privacy.rotation import BATCH, WrappedTable, opened_key
 
 COMPARED_MAX: Final = 200
 """Keys that are compared with each other, to tell which have changed places."""
@@ -46,7 +46,7 @@ async def faulty_in(
         for row in rows:
             if row["is_erased"]:
                 yield FaultyKey(database.schema, table.name, row["name"], REVIVED)
-            if not _opens(ring, row, row["master_key_id"], table.bound_to(row)):
+            if opened_key(ring, row, row["master_key_id"], table) is None:
                 unopened.append(row)
         if len(unopened) > COMPARED_MAX:
             for row in unopened:
@@ -74,21 +74,13 @@ def _fault(ring: MasterKeys, table: WrappedTable, row: Row, others: Sequence[Row
     """Return why a key does not open; `others` are keys that it may have changed places with."""
     if table.names and row["name"] not in table.names:
         return STRANGE
-    label, bound_to = row["master_key_id"], table.bound_to(row)
+    label = row["master_key_id"]
     for master in ring.ids:
-        if _opens(ring, row, master, bound_to):
+        if opened_key(ring, row, master, table) is not None:
             return f"it names master key {label}, and {master} wrapped it"
     for other in others:
-        if any(_opens(ring, row, master, table.bound_to(other)) for master in ring.ids):
+        if any(opened_key(ring, row, master, table, other) is not None for master in ring.ids):
             return f"it is the key of {other['name']}"
     if label not in ring.ids:
         return f"no master key {label} in the ring"
     return "it was altered, or belongs elsewhere"
-
-
-def _opens(ring: MasterKeys, row: Row, master: str, bound_to: bytes) -> bool:
-    try:
-        ring.unwrap(row["wrapped"], master, bound_to)
-    except KeyUnknown:
-        return False
-    return True

@@ -6,12 +6,13 @@ resumes after an interruption. Others only ever insert and delete keys.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.ledger.database import Connection, Database, Row
 from service.ledger.encryption import KeyUnknown, MasterKeys
-from service.ledger.service_keys import NAMES
+from service.ledger.service_keys import NAMES, service_key_names
 from service.ledger.sql import queries
 from service.people import sessions, sign_in
 
@@ -24,29 +25,51 @@ ROUNDS_MAX: Final = 3
 class WrappedTable(NamedTuple):
     """A table of keys, or addresses, that are wrapped; `first` sorts before every name in it.
 
-    `bound_to` returns the additional data that the wrapping in a row is bound to. `names` are all
-    that the service reads, where it knows them.
+    `bound_to` returns the additional data that the wrapping in a row may be bound to, newest form
+    first. `names` are all that the service reads, where it knows them.
     """
 
     name: str
-    bound_to: Callable[[Row], bytes]
+    bound_to: Callable[[Row], Sequence[bytes]]
     first: str = ""
     names: Sequence[str] = ()
 
 
-def _by_id(row: Row) -> bytes:
-    return UUID(row["name"]).bytes
+def _by_id(row: Row) -> Sequence[bytes]:
+    return (UUID(row["name"]).bytes,)
 
 
-def _by_name(row: Row) -> bytes:
-    return row["name"].encode()
+def _by_name(row: Row) -> Sequence[bytes]:
+    return (row["name"].encode(),)
+
+
+def _as_secret(row: Row) -> Sequence[bytes]:
+    return service_key_names(row["name"])
+
+
+def _as_session(row: Row) -> Sequence[bytes]:
+    return (sessions.bound_to(row),)
+
+
+def _as_link(row: Row) -> Sequence[bytes]:
+    return (sign_in.bound_to(row),)
 
 
 DATA_KEYS: Final = WrappedTable("data_keys", _by_id, str(UUID(int=0)))
-SERVICE_KEYS: Final = WrappedTable("service_keys", _by_name, names=NAMES)
+SERVICE_KEYS: Final = WrappedTable("service_keys", _as_secret, names=NAMES)
 EVENT_KEYS: Final = WrappedTable("event_keys", _by_name)
-SESSIONS: Final = WrappedTable("sessions", sessions.bound_to)
-SIGN_IN_LINKS: Final = WrappedTable("sign_in_links", sign_in.bound_to)
+SESSIONS: Final = WrappedTable("sessions", _as_session)
+SIGN_IN_LINKS: Final = WrappedTable("sign_in_links", _as_link)
+
+
+def opened_key(
+    ring: MasterKeys, row: Row, master: str, table: WrappedTable, named: Row | None = None
+) -> bytes | None:
+    """Unwrap a row's key, None where it does not open; `named` is the row whose key it may be."""
+    for bound_to in table.bound_to(named or row):
+        with suppress(KeyUnknown):
+            return ring.unwrap(row["wrapped"], master, bound_to)
+    return None
 
 
 class RotationOutcome(NamedTuple):
@@ -102,13 +125,12 @@ class Rotation:
     async def _rewrap(self, connection: Connection, rows: list[Row], unopened: Counter[str]) -> int:
         rewrapped_keys: dict[str, bytes] = {}
         for row in rows:
-            bound_to = self._table.bound_to(row)
-            try:
-                key = self._ring.unwrap(row["wrapped"], row["master_key_id"], bound_to)
-            except KeyUnknown:
+            key = opened_key(self._ring, row, row["master_key_id"], self._table)
+            if key is None:
                 unopened[row["master_key_id"]] += 1
             else:
-                rewrapped_keys[row["name"]] = self._ring.wrap(key, bound_to)
+                newest, *_ = self._table.bound_to(row)
+                rewrapped_keys[row["name"]] = self._ring.wrap(key, newest)
         await connection.execute(
             self._write, list(rewrapped_keys), list(rewrapped_keys.values()), self._ring.newest
         )

@@ -235,29 +235,6 @@ async def test_nothing_is_stored_beside_the_log_of_another_database(
     assert (found.checkpoint.size, found.shared_size) == (3, 3)
 
 
-SEEN = """
-create table accounts.seen (what text, setting text);
-grant insert on accounts.seen to claim_ledger_accounts;
-create function accounts.look() returns trigger language plpgsql as $$
-begin
-    insert into accounts.seen values (tg_table_name, current_setting('synchronous_commit'));
-    return new;
-end $$;
-create trigger look before insert on accounts.events for each row execute function accounts.look();
-create trigger look before insert on accounts.checkpoints
-for each row execute function accounts.look()
-"""
-
-
-async def test_the_commit_waits_for_the_replica(checkpoints, owner):
-    """The checkpoint's transaction turns synchronous commit on, whatever the default is."""
-    owner.execute(f'alter database "{owner.info.dbname}" set synchronous_commit = off')
-    owner.execute(SEEN)
-    await checkpoints.make()
-    seen = owner.execute("select what, setting from accounts.seen order by what").fetchall()
-    assert seen == [("checkpoints", "on"), ("events", "off")]
-
-
 async def test_checkpoint_metrics_come_from_the_database(database_url, tmp_path, attack):
     """Any process can report them."""
     (tmp_path / "published").mkdir()

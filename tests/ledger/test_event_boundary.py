@@ -1,7 +1,6 @@
 """An installation that is older than the MACs: its roll-out, and from when on all is bound."""
 
 import base64
-import os
 from datetime import timedelta
 from uuid import uuid4
 
@@ -16,11 +15,12 @@ from service.ledger.binding import Boundary, UnboundEvent, boundary_stream
 from service.ledger.encryption import MasterKeys
 from service.ledger.events import Meta
 from service.ledger.sequencer import Sequencer
-from service.ledger.service_keys import event_key_name
 from tests.evidence.sealed_log import KEY
 from tests.ledger.appending import APPROVED, append, approved, read
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
+from tests.ledger.secrets_before import insert_secrets_of_before
+from tests.protections import put_back, take_off
 from tests.world import MASTER_KEY, PATIENCE_SECONDS, settings_for
 
 OF_THE_RELEASE_BEFORE = """
@@ -33,11 +33,7 @@ select accounts.write(1, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
 @pytest.fixture
 async def older(database_url, tmp_path, owner):
     """Return the parts of an installation whose secrets are older than its event key."""
-    ring = MasterKeys([base64.b64decode(MASTER_KEY)])
-    wrapped = ring.wrap(os.urandom(32), event_key_name(1, since_start=False))
-    owner.execute(
-        "insert into accounts.event_keys values (1, false, %s, %s)", [wrapped, ring.newest]
-    )
+    insert_secrets_of_before(owner, MasterKeys([base64.b64decode(MASTER_KEY)]))
     settings = settings_for(database_url, tmp_path)
     async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
         yield one
@@ -91,7 +87,7 @@ async def test_once_the_log_says_so_every_event_has_a_mac(older, owner, monkeypa
     state = accounts.codec.encode(place, 1, says_so, meta, None)
     write_as_before(owner, RawEvent(place, 1, "EventsBound", state))  # nobody's word
     write_as_before(owner, approval(older, stream, 1))
-    assert await number(accounts) == (2, 0)
+    assert await number(accounts) == (1, 1)
     assert not (await accounts.binding()).boundaries
     with pytest.raises(BindingRefused, match="without a MAC at"):
         await bind_events(accounts, CAUSE)
@@ -99,21 +95,41 @@ async def test_once_the_log_says_so_every_event_has_a_mac(older, owner, monkeypa
     assert await bind_events(accounts, CAUSE)
     assert not await bind_events(accounts, CAUSE)
     monkeypatch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
-    assert (await accounts.binding()).boundaries == [Boundary(3, 3)]
+    assert (await accounts.binding()).boundaries == [Boundary(2, 3)]
     write_as_before(owner, approval(older, stream, 2))
     write_as_before(owner, approval(older, forged, 1))
     for one in (stream, forged):
         with pytest.raises(UnboundEvent):
             await read(accounts, one)
-    assert await number(accounts) == (3, 2)
+    assert await number(accounts) == (2, 3)
     assert [len(await read(accounts, one)) for one in (stream, forged)] == [1, 0]
     await append(accounts, approved(stream, 1))
-    assert await number(accounts) == (4, 2)
-    roots = await older.secrets.known_events()
+    assert await number(accounts) == (3, 3)
+    assert await verified(older) == (True, 3, None)
+
+
+async def verified(service):
+    """Return what verifying the accounts says, by the event keys."""
+    roots = await service.secrets.known_events()
     verdict = await verify_ledger(
-        accounts.database, Evidence([KEY]), event_keys=roots.of_ledger("accounts")
+        service.accounts.database, Evidence([KEY]), event_keys=roots.of_ledger("accounts")
     )
-    assert (verdict.ok, verdict.size) == (True, 4)
+    return verdict.ok, verdict.size, verdict.fault
+
+
+async def test_what_says_so_is_a_fault_without_its_mac(older, owner, monkeypatch):
+    """Who takes the MACs off, and forges an event, does not have the log from before MACs."""
+    accounts = older.accounts
+    monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
+    assert await bind_events(accounts, CAUSE)
+    await append(accounts, approved(uuid4(), 0))
+    assert await number(accounts) == (2, 0)
+    take_off(owner, "accounts.events")
+    owner.execute("update accounts.events set mac = null")
+    put_back(owner, "accounts.events")
+    ok, _, fault = await verified(older)
+    assert not ok
+    assert fault.startswith("The event at position 1 does not fit: this service did not write it")
 
 
 async def test_in_one_batch_the_boundary_counts_from_its_place_on(older, owner, monkeypatch):

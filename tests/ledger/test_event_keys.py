@@ -228,8 +228,10 @@ async def test_a_process_looks_for_event_keys_as_it_works(service, other, owner,
     await service.secrets.add_event_key()
     monkeypatch.setattr(service_keys, "REREAD_SECONDS", -1)
     assert (await other.secrets.get()).events.signing == 1
+    monkeypatch.setattr(service_keys, "REREAD_SECONDS", 3600)  # else a read is always under way
     await eventually(lambda: signs(other.secrets, 2))
     await service.secrets.add_event_key()
+    monkeypatch.setattr(service_keys, "REREAD_SECONDS", -1)
     monkeypatch.setattr(service_keys, "STALE_SECONDS", -1)
     assert (await other.secrets.get()).events.signing == 3
     owner.execute("insert into accounts.event_keys values (4, true, 'garbage', 'nobody')")

@@ -2,12 +2,15 @@
 
 import asyncio
 import base64
+from uuid import uuid4
 
 import pytest
 
 from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.encryption import KeyGone, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
+from tests.ledger.appending import append, approved
+from tests.protections import put_back, take_off
 from tests.world import MASTER_KEY
 
 pytestmark = pytest.mark.server
@@ -77,6 +80,37 @@ async def test_a_key_that_is_gone_is_never_drawn_again(service, owner):
     for read in (started.get, started.check):
         with pytest.raises(KeyGone, match="key pepper is gone"):
             await read()
+
+
+async def test_event_keys_that_are_gone_are_never_drawn_again(service, owner):
+    """With another, whoever took the MACs off all events could forge more (decision 45)."""
+    await append(service.accounts, approved(uuid4(), 0))
+    known = await service.secrets.get()
+    take_off(owner, "accounts.events")
+    owner.execute("update accounts.events set mac = null")
+    put_back(owner, "accounts.events")
+    owner.execute("delete from accounts.event_keys")
+    started = ServiceKeyStore(service.accounts.database, RING)
+    for read in (started.get, started.known_events, service.secrets.known_events):
+        with pytest.raises(KeyGone, match="that bind events to the service are gone"):
+            await read()
+    assert owner.execute("select count(*) from accounts.event_keys").fetchone() == (0,)
+    await service.secrets.read_events()  # whoever works goes on
+    assert await service.secrets.get() == known
+
+
+async def test_secrets_are_drawn_only_where_there_is_nothing(service, owner):
+    """Where all are gone, and events are not, an operator is told so."""
+    await append(service.accounts, approved(uuid4(), 0))
+    owner.execute("delete from accounts.event_keys")
+    owner.execute("delete from accounts.service_keys")
+    started = ServiceKeyStore(service.accounts.database, RING)
+    for read in (started.get, started.check):
+        with pytest.raises(KeyGone, match="own keys are gone"):
+            await read()
+    with pytest.raises(KeyGone, match="that bind events to the service are gone"):
+        await started.known_events()
+    assert owner.execute("select count(*) from accounts.service_keys").fetchone() == (0,)
 
 
 async def test_event_keys_of_which_none_signs_are_no_error_of_ours(service, owner):

@@ -11,9 +11,10 @@ from service.app.bootstrap import Service
 from service.cli.keys_at_rest import rotate_all
 from service.cli.verdict import Fine
 from service.facts.entities import entity_stream
-from service.ledger.encryption import KeyUnknown, MasterKeys
+from service.ledger.encryption import KeyGone, KeyUnknown, MasterKeys
 from service.people.sign_in import PURPOSE
 from service.privacy import rotation
+from tests.ledger.secrets_before import insert_secrets_of_before
 from tests.sessions import BROWSER, session_of
 from tests.world import PATIENCE_SECONDS, STAFF, settings_for
 
@@ -239,3 +240,16 @@ async def test_an_altered_key_is_reported(with_ring, database_url):
     with pytest.raises(KeyUnknown):
         async with service.modes["live"].ledger.transaction() as transaction:
             await transaction.read(entity_stream("live", entity_id))
+
+
+async def test_secrets_of_before_say_that_there_are_event_keys(with_ring, owner):
+    """Until then, a start draws an event key where there is none; afterwards, none does."""
+    insert_secrets_of_before(owner, MasterKeys([base64.b64decode(OLD)]))
+    known = await (await with_ring(OLD)).secrets.get()
+    assert not known.events.since_start
+    service = await with_ring(NEW, OLD)
+    assert isinstance(await rotate_all(service), Fine)
+    assert await (await with_ring(NEW)).secrets.get() == known
+    owner.execute("delete from accounts.event_keys")
+    with pytest.raises(KeyGone, match="that bind events to the service are gone"):
+        await (await with_ring(NEW)).secrets.get()

@@ -5,10 +5,6 @@ select $1, $2, $3, $4, $5, now()
 where $6 > (select count(*) from ledger.checkpoint_signatures where origin = $1 and size = $2)
 on conflict do nothing
 
--- name: durable
--- A failover must not lose what is signed and published, whatever the session's setting.
-set local synchronous_commit = on
-
 -- name: failed
 -- Count a failure of the archive.
 update ledger.checkpoint_state set publication_failures = publication_failures + 1

@@ -110,7 +110,6 @@ class StoredCheckpoints:
         begun, or the log does not have `leaf` as the checkpoint's last leaf.
         """
         async with self._ledger.transaction(background=STORE_SECONDS_MAX) as transaction:
-            await transaction.fetch(_SQL.durable)
             await transaction.lock(lineage_stream(self._ledger.name))
             known = await read_lineages(transaction, self._ledger)
             if not known or known[-1].origin != checkpoint.origin:

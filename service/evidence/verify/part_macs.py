@@ -53,5 +53,7 @@ class PartMacs:
             self.lowest = key_id
         if key_id < self.oldest:
             raise Odd
-        if topic == BOUND_TOPIC and stream == self._stream and mac is not None:
+        if topic == BOUND_TOPIC and stream == self._stream:
+            if mac is None:  # else who takes its MAC away undoes it
+                raise Odd
             self.oldest = key_id

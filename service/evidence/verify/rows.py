@@ -85,14 +85,15 @@ class Macs:
 
     def misfit(self, row: LogRow, record: bytes) -> str | None:
         """Return why the service cannot have written an event, as far as that can be known."""
-        if row.mac is None and self._oldest == UNBOUND:
+        is_boundary = row.topic == BOUND_TOPIC and row.originator_id == self._stream
+        if row.mac is None and self._oldest == UNBOUND and not is_boundary:
             return None
         if row.mac is None or not self._keys.holds(digest_of_record(record), row.mac):
             return "this service did not write it: its MAC does not hold"
         key_id = row.mac[0]
         if key_id < self._oldest:
             return f"it was bound by event key {key_id}, which was retired before"
-        if row.topic == BOUND_TOPIC and row.originator_id == self._stream:
+        if is_boundary:
             self._oldest = key_id
         return None
 
