@@ -226,6 +226,7 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
             "The log contradicts what was signed", "bool_yes_no", _worst("ledger_forked", "ledger")
         ),
         Panel("The log was altered", "bool_yes_no", _worst("log_altered", "ledger")),
+        Panel("The schema was altered", "bool_yes_no", _worst("schema_altered", "ledger")),
         Panel("Kept nodes that were altered", "short", _worst("tree_nodes_altered", "ledger")),
         Panel("Events of no actor", "short", _worst("log_actor_faults", "ledger")),
         Panel(

@@ -17,6 +17,7 @@ from service.operations.collectors.countersigning import countersigning_collecto
 from service.operations.collectors.database import database_collectors, webhook_collector
 from service.operations.collectors.keys import key_collectors
 from service.operations.collectors.ledgers import ledger_collector
+from service.operations.collectors.schemas import schema_collector
 from service.operations.gauges import Collector
 from service.operations.listener import OperationsApp
 from service.operations.scrapes import Scrapes
@@ -80,6 +81,7 @@ def collectors(service: Service) -> Sequence[Collector]:
             service.accounts.database, service.modes["live"].ledger.database, clock
         ),
         *key_collectors(service.secrets),
+        *(schema_collector(ledger.database) for ledger in ledgers),
         *(webhook_collector(name, one.ledger.database) for name, one in service.modes.items()),
         *(
             checkpoint_collector(

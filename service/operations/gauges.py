@@ -57,6 +57,10 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "1 while what the worker verified of the log is not what was hashed or signed.",
         "ledger",
     ),
+    "schema_altered": (
+        "1 while the ledger's schema is not what migrations of this process's release make.",
+        "ledger",
+    ),
     "log_actor_faults": (
         "Events that the worker found in the name of somebody who could not act then.",
         "ledger",
@@ -111,6 +115,7 @@ FAULTY: Final[Mapping[str, float]] = {
     "ledger_forked": 1,
     "log_altered": 1,
     "read_model_ahead": 1,
+    "schema_altered": 1,
     "service_keys_open": 0,
     "tiles_unsound": 1,
 }

@@ -87,6 +87,7 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerTransactionOpen": _gauge("oldest_transaction_seconds", "301", "300"),
     "ClaimLedgerForked": _gauge('ledger_forked{ledger="live"}', "1", "0"),
     "ClaimLedgerLogAltered": _gauge('log_altered{ledger="live"}', "1", "0"),
+    "ClaimLedgerSchemaAltered": _gauge('schema_altered{ledger="live"}', "1", "1x55 0x5 1x25"),
     "ClaimLedgerActorFaults": _gauge('log_actor_faults{ledger="live"}', "1", "0"),
     "ClaimLedgerTreeNodesAltered": _gauge('tree_nodes_altered{ledger="live"}', "1", "0"),
     "ClaimLedgerLogUnverified": _gauge(

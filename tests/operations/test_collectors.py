@@ -198,7 +198,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     unread = {name for name, value in during.items() if math.isnan(value)}
     told = {"claim_ledger_database_up", "claim_ledger_collector_up"}
     assert unread == {name for name in during if name[0] not in told}
-    assert len({name for name, _ in unread}) == 33
+    assert len({name for name, _ in unread}) == 34
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
 
@@ -268,6 +268,19 @@ async def test_a_finding_that_is_gone_is_one_and_hides_no_other(stuck, database_
             health = (await stuck.scrapes.make()).health
             assert f"log_altered {ledger}" in health["faults"]
             assert health["unread"] == []
+
+
+async def test_a_schema_that_was_changed_is_shown(stuck, database_url):
+    """Of the ledger that it is of, and until it is undone."""
+    for ledger in ("accounts", "live", "test"):
+        assert await metric(stuck, "claim_ledger_schema_altered", ledger=ledger) == 0
+    hide = "create policy p on {0}.claim_list using (false); alter table {0}.claim_list {1}"
+    await _change(database_url, hide.format("live", "enable row level security"))
+    health = (await stuck.scrapes.make()).health
+    assert (health["faults"], health["unread"]) == (["schema_altered live"], [])
+    undo = "drop policy p on {0}.claim_list; alter table {0}.claim_list {1}"
+    await _change(database_url, undo.format("live", "disable row level security"))
+    assert (await stuck.scrapes.make()).health["faults"] == []
 
 
 async def _checkpoint(world):
