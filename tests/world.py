@@ -24,6 +24,7 @@ from service.ledger.events import Cause
 from service.mail.transport import mail_transport
 from service.operations.address_middleware import AddressMiddleware
 from service.operations.admission_middleware import AdmissionMiddleware
+from service.operations.body_middleware import BodyMiddleware
 from service.operations.by_path import ByPath
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
@@ -135,6 +136,12 @@ def deadline_of(world: "World", seconds: float) -> Iterator[None]:
         yield
 
 
+def _admitted(app: BodyMiddleware) -> AdmissionMiddleware:
+    assert isinstance(app.app, AddressMiddleware)
+    assert isinstance(app.app.app, AdmissionMiddleware)
+    return app.app.app
+
+
 @dataclass
 class World:
     """A service in this process on a database of its own, with a client."""
@@ -145,22 +152,21 @@ class World:
     """What is recorded, if it is set before the first call."""
 
     @cached_property
-    def app(self) -> AddressMiddleware:
+    def app(self) -> BodyMiddleware:
         """The application, built on first use because that takes a moment.
 
         It refuses nobody because it is slow, unless a test is about that.
         """
         app = web_app(self.service, self.metrics, None, late_pages=True)
-        assert isinstance(app.app, AdmissionMiddleware)
-        for lane in (app.app.admission.reads, app.app.admission.writes):
+        admission = _admitted(app).admission
+        for lane in (admission.reads, admission.writes):
             lane.wait_seconds_max = math.inf
         return app
 
     @property
     def admitted(self) -> AdmissionMiddleware:
         """What the application passes the requests to whose address is ours."""
-        assert isinstance(self.app.app, AdmissionMiddleware)
-        return self.app.app
+        return _admitted(self.app)
 
     @property
     def observed(self) -> RequestMiddleware:

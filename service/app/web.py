@@ -1,7 +1,7 @@
 """The web part of the bootstrap, apart from it: the team's commands do without a web framework.
 
-The partners' handlers are reached through the gate alone; RequestMiddleware, AdmissionMiddleware
-and, outermost, AddressMiddleware wrap everything.
+The partners' handlers are reached through the gate alone; RequestMiddleware, AdmissionMiddleware,
+AddressMiddleware and, outermost, BodyMiddleware wrap everything.
 """
 
 import asyncio
@@ -34,6 +34,7 @@ from service.ledger.following.runner import Background
 from service.operations.address_middleware import AddressMiddleware, wrong_host
 from service.operations.addresses import HEALTH
 from service.operations.admission_middleware import REFUSAL, AdmissionMiddleware
+from service.operations.body_middleware import BodyMiddleware
 from service.operations.by_host import ByHost
 from service.operations.by_path import ByPath
 from service.operations.early_refusal import EarlyRefusal
@@ -63,7 +64,7 @@ def web_app(
     watch: ConnectionWatch | None = None,
     *,
     late_pages: bool = False,
-) -> AddressMiddleware:
+) -> BodyMiddleware:
     """Return the web application; with `background` it follows the log in-process too.
 
     `watch` looks after the connections of the server around it. `late_pages`: what people visit,
@@ -158,13 +159,14 @@ def web_app(
         observed = traced_app(observed, traces)
     admission = Admission(service.deadline_seconds)
     admitted = AdmissionMiddleware(observed, admission, API_PATH, refuse(REFUSAL), metrics)
-    return AddressMiddleware(
+    addressed = AddressMiddleware(
         admitted,
         Hosts(public_url, *filter(None, [backoffice_url])),
         API_PATH,
         refuse(wrong_host(public_url)),
         metrics,
     )
+    return BodyMiddleware(addressed)
 
 
 def _backoffice_app(service: Service, limiter: RateLimiter, origin: str, docs_url: str) -> Litestar:

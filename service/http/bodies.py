@@ -1,12 +1,11 @@
 """Reading a request's body: bounded in size and in time."""
 
 import asyncio
-from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
 from litestar import Request
-from litestar.types import HTTPScope, Receive, Scope
+from litestar.types import Scope
 
 from service.core.errors import Refusal
 from service.facts.caller import Caller
@@ -24,8 +23,6 @@ is still sending would see its connection reset instead of the response."""
 DRAIN_BYTES_MAX: Final = DRAIN_FACTOR * BODY_BYTES_MAX
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
-DROP_SECONDS_MAX: Final = 1.0
-"""For a body that is refused because the process is busy: the answer has to leave within two."""
 
 
 def caller_of(request: AnyRequest) -> Caller:
@@ -39,11 +36,7 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
     Raises Refusal: `payload_too_large`, `service_unavailable` where no room is free in time, or
     `request_timeout`, also for a connection that closed.
     """
-    try:
-        await _take_room(request, bytes_max)
-    except Refusal:
-        await drop_body(request.receive)
-        raise
+    await _take_room(request, bytes_max)
     try:
         async with asyncio.timeout(BODY_SECONDS_MAX):
             return await _read(request, bytes_max)
@@ -56,22 +49,12 @@ async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
     return decode(await read_body(request), header(request.scope, b"content-type"), type_)
 
 
-async def drop_body(receive: Receive) -> None:
-    """Read a body that is refused and drop it, for a second at most.
-
-    A client that is still sending would see its connection reset instead of the refusal.
-    """
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DROP_SECONDS_MAX):
-            while (await receive()).get("more_body", False):
-                pass
-
-
 async def _take_room(request: AnyRequest, bytes_max: int) -> None:
     state = request.scope["state"]
     admitted: AdmittedRequest = state["admitted"]
     caller: Caller | None = state.get("caller")
-    size = min(declared_bytes(request.scope), bytes_max)
+    declared = content_length(request.scope)
+    size = bytes_max if declared is None else min(declared, bytes_max)
     await admitted.hold(caller.partner_id if caller else "", size)
 
 
@@ -85,14 +68,15 @@ def header(scope: Scope, name: bytes) -> str | None:
     return b", ".join(values).decode("latin-1") if values else None
 
 
-def declared_bytes(scope: HTTPScope) -> int:
-    """Return how large a body says it is, at most `BODY_BYTES_MAX`; that, where it does not say."""
+def content_length(scope: Scope) -> int | None:
+    """Return how large a request says that its body is; None where it comes in chunks."""
+    length: int | None = 0
     for name, value in scope["headers"]:
         if name == b"content-length":
-            return min(int(value), BODY_BYTES_MAX) if value.isdigit() else BODY_BYTES_MAX
-        if name == b"transfer-encoding":
-            return BODY_BYTES_MAX
-    return 0
+            length = int(value) if value.isdigit() else None
+        elif name == b"transfer-encoding":
+            return None
+    return length
 
 
 async def _read(request: AnyRequest, bytes_max: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The outermost middleware: whether a request's host and path are ours, before all else."""
+"""The middleware around all that routes: whether a request's host and path are ours."""
 
 import time
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class AddressMiddleware:
                 scope["path"] = f"{self.api_path}{NOWHERE}" if is_api else NOWHERE
             if scope["path"] not in {LIVE, READY} and not self.hosts.include(scope["headers"]):
                 started = time.perf_counter()
-                await self.refusal.send(scope, receive, send)
+                await self.refusal.send(send)
                 row, seconds = self.refusal.refusal.row, time.perf_counter() - started
                 self.metrics.request("unknown", scope["method"], row.status, row.code, seconds)
                 return

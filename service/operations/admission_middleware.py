@@ -35,7 +35,7 @@ class AdmissionMiddleware:
         limited = scope["path"].startswith(self.api_path)
         place = self.admission.enter(scope["method"], limited=limited)
         if place is None:
-            await self._refuse(scope, receive, send)
+            await self._refuse(scope, send)
             return
         scope["state"] = {"admitted": place}
         try:
@@ -43,9 +43,9 @@ class AdmissionMiddleware:
         finally:
             place.leave()
 
-    async def _refuse(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+    async def _refuse(self, scope: HTTPScope, send: Send) -> None:
         started = time.perf_counter()
-        await self.refusal.send(scope, receive, send)
+        await self.refusal.send(send)
         seconds = time.perf_counter() - started
         row = self.refusal.refusal.row
         self.metrics.request("refused", scope["method"], row.status, row.code, seconds)

@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 
 import msgspec
-from litestar.types import Receive, Scope, Send
+from litestar.types import Send
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId
-from service.http.admission import SMALL_BYTES_MAX
-from service.http.bodies import declared_bytes, drop_body
 from service.http.responses import refusal_headers
 
 
@@ -36,10 +34,8 @@ class EarlyRefusal:
         }
         self._headers = [(name.lower().encode(), text.encode()) for name, text in fields.items()]
 
-    async def send(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def send(self, send: Send) -> None:
         """Send the response."""
-        if scope["type"] == "http" and declared_bytes(scope) > SMALL_BYTES_MAX:
-            await drop_body(receive)
         request_id = self._new_id("req", self._clock()).encode()
         await send({
             "type": "http.response.start",

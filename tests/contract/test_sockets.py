@@ -14,12 +14,11 @@ import pytest_asyncio
 
 from service.http.bodies import DRAIN_BYTES_MAX
 from service.http.server import CONNECTIONS_MAX
+from tests.contract.raw_requests import CLOSE, head
 from tests.patience import PATIENCE_SECONDS
 from tests.serving import served
-from tests.topology import HOST, REPEATS_MAX
+from tests.topology import REPEATS_MAX
 from tests.world import PUBLIC_URL
-
-CLOSE = "Connection: close"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -60,11 +59,6 @@ def exchanged(connected, *pieces, seconds):
             while chunk := connection.recv(65536):
                 received += chunk
         return received
-
-
-def head(line, *headers):
-    """Return the bytes of a request's head."""
-    return "\r\n".join([line, f"Host: {HOST}", *headers, "", ""]).encode()
 
 
 def post(path, auth, *headers, length):
