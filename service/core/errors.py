@@ -5,7 +5,6 @@ The handlers, the OpenAPI document, the reference page and the CLI are derived f
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Final, Literal
 
 After = Literal["header", "backoff"]
@@ -32,8 +31,25 @@ class ErrorCode:
     @property
     def label(self) -> str:
         """The HTTP reason phrase, informational only (contract 2.8, `error`)."""
-        return HTTPStatus(self.status).phrase
+        return _LABELS[self.status]
 
+
+_LABELS: Final[Mapping[int, str]] = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Request Entity Too Large",
+    421: "Misdirected Request",
+    422: "Unprocessable Entity",
+    429: "Too Many Requests",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+"""Not `HTTPStatus.phrase`: Python 3.13 renamed 413 and 422, and answers do not change with it."""
 
 _ADVICE: Final[Mapping[After | None, str]] = {
     None: "Do not retry unchanged.",
