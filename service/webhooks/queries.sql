@@ -158,11 +158,21 @@ from held as h where q.endpoint_id = h.endpoint_id
 returning q.position
 
 -- name: open
--- The deliveries to an endpoint that are still to be made, in their order.
-select position, subject, type, noted_at, attempts, next_attempt_at, fault
-from ledger.webhook_deliveries
-where endpoint_id = $1 and next_attempt_at < 'infinity'
-order by position limit $2
+-- The deliveries to an endpoint that are still to be made, in their order: when each is due, and whether
+-- one before it goes first.
+select
+    d.position, d.subject, d.type, d.noted_at, d.attempts, d.fault,
+    greatest(d.next_attempt_at, q.waits_until) as next_attempt_at,
+    exists(
+        select from ledger.webhook_deliveries as earlier
+        where
+            earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
+            and earlier.position < d.position
+    ) as in_turn
+from ledger.webhook_deliveries as d
+join ledger.webhook_queues as q using (endpoint_id)
+where d.endpoint_id = $1 and d.next_attempt_at < 'infinity'
+order by d.position limit $2
 
 -- name: put_off
 -- Nothing is attempted at an endpoint until a moment.
@@ -262,7 +272,7 @@ select
     ) as aside
 
 -- name: states
--- How endpoints stand.
+-- How endpoints stand. Of what is not queued yet, the types of the next $3 events.
 select
     q.endpoint_id, q.position, q.failing_since,
     case when q.waits_until > $2 then q.waits_until end as rests_until,
@@ -276,7 +286,14 @@ select
     ) as aside,
     (
         select max(l.delivered_at) from ledger.webhook_log as l where l.endpoint_id = q.endpoint_id
-    ) as delivered_at
+    ) as delivered_at,
+    array(
+        select distinct e.type from (
+            select type from ledger.partner_events
+            where partner_id = q.partner_id and position > q.position
+            order by position limit $3
+        ) as e
+    ) as next_types
 from ledger.webhook_queues as q
 where q.endpoint_id = any($1::text[])
 

@@ -28,6 +28,8 @@ TESTS_MAX: Final = 3
 """Test events that may wait for one endpoint."""
 TESTS_AN_HOUR_MAX: Final = 20
 LISTED_MAX: Final = 50
+NEXT_MAX: Final = 200
+"""Events behind an endpoint's queue that are looked at, to say whether any of them is for it."""
 
 _SQL = queries("service.webhooks")
 
@@ -45,9 +47,9 @@ class Queues:
         return row["size"] if row else 0
 
     async def states(self, mode: Mode, endpoint_ids: Sequence[str]) -> dict[str, Row]:
-        """Return how each endpoint stands: position, open deliveries, failures."""
+        """Return how each endpoint stands: position, open deliveries, failures, what follows."""
         reads, now = self.databases[mode].reads, self.clock()
-        rows = await reads.fetch(_SQL.states, list(endpoint_ids), now)
+        rows = await reads.fetch(_SQL.states, list(endpoint_ids), now, NEXT_MAX)
         return {row["endpoint_id"]: row for row in rows}
 
     async def open(self, mode: Mode, endpoint_id: str) -> list[Row]:

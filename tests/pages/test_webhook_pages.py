@@ -2,12 +2,14 @@
 
 import html
 import re
+from datetime import timedelta
 
 import pytest
 
 from service.core.clock import system_clock
 from service.http.rate_limit.limiter import POSTS_PER_MINUTE
 from service.ledger.sql import Sql
+from service.pages.formats import moment
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.queues import TESTS_MAX
 from service.webhooks.signing import signing_keys
@@ -29,6 +31,28 @@ _ASIDE = Sql(
     "A claim's events that were set aside.",
     "insert into ledger.webhook_deliveries select $1, position, 'clm_<7>', 'claim.created', $2, 17,"
     " 'infinity', 'HTTP 422' from generate_series(5, 6) as position",
+)
+
+_RESTS = Sql(
+    "rests",
+    "An endpoint that rests until a moment; none where its queue is not there yet.",
+    "update ledger.webhook_queues set position = 900, waits_until = $2 where endpoint_id = $1"
+    " returning 1",
+)
+_WAIT = Sql(
+    "wait",
+    "Deliveries that were due a while ago, of two claims, and some that were set aside.",
+    "insert into ledger.webhook_deliveries"
+    " select $1, nr, 'clm_' || nr % 2, 'claim.created', $2::timestamptz, 1, $2, 'HTTP 500'"
+    " from generate_series(1, 60) as nr"
+    " union all select $1, 60 + nr, 'aside_' || nr, 'claim.created', $2, 17, 'infinity', 'HTTP 422'"
+    " from generate_series(1, 60) as nr",
+)
+_FOLLOWS = Sql(
+    "follows",
+    "An event of a partner that is not queued yet.",
+    "insert into ledger.partner_events (stream_id, position, partner_id, type, at)"
+    " values (gen_random_uuid(), 901, $1, 'claim.created', $2)",
 )
 
 
@@ -204,3 +228,29 @@ async def test_a_person_can_post_so_much_a_minute(world, developer):
     await world.service.partners.add_member(partner_id, "second@example.com", STAFF)
     second = await Visitor(world).sign_in("second@example.com")
     assert (await second.post(f"{one}/disable")).status_code == 303
+
+
+async def test_what_is_not_listed_is_told_and_so_is_what_is_waited_for(world, developer):
+    """A rest, an event before it, or whoever paused it; never a moment that has passed."""
+    visitor, partner_id, path = developer
+    _, drawn = await added(visitor, path)
+    endpoint_id, database = drawn["endpoint_id"], world.service.modes["test"].ledger.database
+    one, now = f"{path}/{endpoint_id}", system_clock()
+    rests_until = now.replace(microsecond=0) + timedelta(hours=1)
+    await eventually(lambda: database.writes.fetch(_RESTS, endpoint_id, rests_until))
+    await database.writes.fetch(_WAIT, endpoint_id, now - timedelta(hours=1))
+    assert re.search(r"set aside: 60 60 never", await shown(visitor, path))
+    page = await shown(visitor, one)
+    assert "The first 50 of 60 are listed. Set aside" in page
+    assert "The first 50 are listed. Delivered" in page
+    until = text_of(moment(rests_until, "seconds"))
+    assert (page.count(until), page.count("after the one before it")) == (1 + 2, 48)
+    await database.writes.fetch(_FOLLOWS, partner_id, now)
+    assert "60 more than 60 never" in await shown(visitor, path)
+    assert "The first 50 of more than 60 are listed." in await shown(visitor, one)
+    await visitor.post(one, url=URL, **{"entity.connected": "on"})
+    assert "more than" not in await shown(visitor, path)
+    await visitor.post(f"{one}/disable")
+    page = await shown(visitor, one)
+    assert (page.count("once you resume it"), until in page) == (50, False)
+    assert "Rests until" not in page

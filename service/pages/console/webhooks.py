@@ -14,6 +14,7 @@ from service.core.errors import Refusal, invalid
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
+from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import asked_place, place
@@ -90,6 +91,7 @@ class WebhookPages:
             delivered=delivered,
             older=place((last["delivered_at"], str(last["position"]))) if last else None,
             is_first=at is None,
+            now=self.commands.clock(),
             types=list(TYPES.values()),
             chosen=_types(form_of(request)) if refusal else endpoint["types"],
             form=form_of(request) if refusal else {},
@@ -152,10 +154,7 @@ class WebhookPages:
         for mode in self.queues.databases:
             ids = [row["endpoint_id"] for row in rows if row["mode"] == mode]
             states |= await self.queues.states(mode, ids) if ids else {}
-        return [
-            {**row, "types": row["types"].split(), "queue": states.get(row["endpoint_id"])}
-            for row in rows
-        ]
+        return [_shown(row, states.get(row["endpoint_id"])) for row in rows]
 
     async def _proof(self, partner_id: str, endpoint_id: str) -> str:
         """Return the proof that we drew an endpoint's id, for this partner."""
@@ -299,6 +298,14 @@ def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
         return _done(request, endpoint_id, "enabled")
 
     return [test, replay, release, disable, enable]
+
+
+def _shown(row: Row, queue: Row | None) -> _Endpoint:
+    """Return an endpoint with its queue, and whether more waits for it than is queued."""
+    types = row["types"].split()
+    following = queue["next_types"] if queue else ()
+    is_behind = any(not types or name in types for name in following)
+    return {**row, "types": types, "queue": queue, "is_behind": is_behind}
 
 
 def _types(form: _Fields) -> Sequence[str]:
