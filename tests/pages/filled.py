@@ -65,6 +65,7 @@ class Filled:
         self._calls_that_fail()
         site.do(self._move)
         self.request, self.faulty_request = self._noted(404), self._noted(400)
+        self._long_call()
         self.claim, self.link = self.claims[0], self._redeemed()
         self.endpoint = site.do(self._endpoint)
         self._deliveries()
@@ -138,6 +139,17 @@ class Filled:
         self.site.api(self.key, "POST", "/claims", json={})
         self.site.api(self.key, "GET", "/claims?entity_id=ent_unknown")
         self.site.api(self.other_key, "POST", "/claims", json=claim_body(self.entity))
+
+    def _long_call(self) -> None:
+        """Note a call whose endpoint and code are the longest that there are."""
+        with psycopg.connect(self.site.database_url, autocommit=True) as connection:
+            connection.execute(
+                "insert into live.requests"
+                " select left(request_id, -4) || 'long', partner_id, key_id, now(), method,"
+                " '/v1/documents/upload-url', 503, 'document_verification_failed', 12345"
+                " from live.requests where request_id = %s",
+                [self.faulty_request],
+            )
 
     def _noted(self, status: int) -> str:
         """Return the request id of a refused call, once calls have been logged."""

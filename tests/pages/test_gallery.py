@@ -49,6 +49,7 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
             page.set_viewport_size({"width": width, "height": 800})
             assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
             assert _sticking_out(page) == [], f"{shot.name}, {width} pixels"
+            assert _sideways(page) == [], f"{shot.name}, {width} pixels"
             page.emulate_media(color_scheme="light")
             assert _violations(page, tags=LEVELS) == [], f"{shot.name}, {width} pixels, light"
             page.emulate_media(color_scheme="dark")
@@ -142,6 +143,13 @@ def _sticking_out(page: Page) -> list[str]:
             return text.getBoundingClientRect().right > room
         })
         .map(text => text.textContent)""")
+
+
+def _sideways(page: Page) -> list[str]:
+    """Return the tables that do not fit into their cards; those that have a scroll bar."""
+    return page.evaluate("""() => [...document.querySelectorAll('.scroll')]
+        .filter(one => one.scrollWidth > one.clientWidth)
+        .map(one => one.getAttribute('aria-label'))""")
 
 
 def _violations(page: Page, **chosen: list[str]) -> list[tuple[str, list[str]]]:
