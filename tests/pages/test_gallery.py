@@ -50,6 +50,8 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
             assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
             assert _sticking_out(page) == [], f"{shot.name}, {width} pixels"
             assert _sideways(page) == [], f"{shot.name}, {width} pixels"
+            assert _small(page) == [], f"{shot.name}, {width} pixels"
+            assert _broken(page) == [], f"{shot.name}, {width} pixels"
             page.emulate_media(color_scheme="light")
             assert _violations(page, tags=LEVELS) == [], f"{shot.name}, {width} pixels, light"
             page.emulate_media(color_scheme="dark")
@@ -150,6 +152,32 @@ def _sideways(page: Page) -> list[str]:
     return page.evaluate("""() => [...document.querySelectorAll('.scroll')]
         .filter(one => one.scrollWidth > one.clientWidth)
         .map(one => one.getAttribute('aria-label'))""")
+
+
+def _small(page: Page) -> list[str]:
+    """Return what is pressed and lower than docs/pages.md says; a box is pressed by its label."""
+    return page.evaluate("""() => [...document.querySelectorAll(
+            'button, .button, summary, select, textarea, .choice, .bar a, .modes a, '
+            + 'input:not([type=checkbox], [type=radio], [type=hidden])'
+        )]
+        .filter(one => one.checkVisibility())
+        .map(one => [one.getBoundingClientRect().height, one])
+        .filter(([height, one]) => height < (one.matches('.quiet') ? 36 : 44))
+        .map(([height, one]) => `${height}: ${one.outerHTML.slice(0, 100)}`)""")
+
+
+def _broken(page: Page) -> list[str]:
+    """Return the words of buttons that are on two lines."""
+    return page.evaluate(r"""() => [...document.querySelectorAll('button, .button')]
+        .filter(one => one.firstChild?.nodeType === Node.TEXT_NODE)
+        .flatMap(one => [...one.firstChild.data.matchAll(/[^\s-]+/g)].map(word => {
+            const range = document.createRange()
+            range.setStart(one.firstChild, word.index)
+            range.setEnd(one.firstChild, word.index + word[0].length)
+            return [range.getClientRects().length, word[0]]
+        }))
+        .filter(([lines]) => lines > 1)
+        .map(([, word]) => word)""")
 
 
 def _violations(page: Page, **chosen: list[str]) -> list[tuple[str, list[str]]]:
