@@ -77,6 +77,24 @@ def test_times_keep_their_column_beside_ids(filled: Filled):
     assert round(lines) <= 3
 
 
+def test_forced_colours_show_what_has_colour_alone_and_nothing_else(filled: Filled):
+    """The swatches of a chart's legend; no line around what is not where one is."""
+    page = profile("developer", filled, forced_colors="active")
+    page.goto(f"/console/{filled.partner}/usage")
+    canvas, swatches, places = page.evaluate("""() => {
+        const colour = (one, name, part) => getComputedStyle(one, part)[name]
+        const all = chosen => [...document.querySelectorAll(chosen)]
+        return [
+            colour(document.body, 'backgroundColor'),
+            all('.legend li:not(.line)').map(one => colour(one, 'backgroundColor', '::before')),
+            all('.bar nav a:not([aria-current])').map(one => colour(one, 'borderTopColor')),
+        ]
+    }""")
+    assert len(swatches) > 1
+    assert len(set(swatches) - {canvas}) == len(swatches)
+    assert set(places) == {canvas}
+
+
 def test_titles_are_distinct_and_no_page_is_left_out(filled: Filled):
     """Each page has its own title, and the gallery has every page of the site map."""
     for who, shots in by_visitor():
