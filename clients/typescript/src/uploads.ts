@@ -28,7 +28,8 @@ export async function upload(
   options: CallOptions,
   maxRetries: number,
 ): Promise<DocumentRef> {
-  const max_bytes = content instanceof Blob ? content.size : content.byteLength;
+  const size = content instanceof Blob ? content.size : content.byteLength;
+  const max_bytes = Math.max(1, size); // of an empty file, too: there is no smaller one
   for (let mints = 1; ; mints++) {
     const minted = await mint({ ...asked, max_bytes }, options);
     const send = () => put(minted, content, options);

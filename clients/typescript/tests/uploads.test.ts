@@ -37,6 +37,12 @@ test("a file is sent to storage without the key, and referred to", async () => {
   assert.equal(put?.headers.authorization, undefined);
 });
 
+test("an empty file is uploaded, too", async () => {
+  const { client, sent } = await serve(mint, json(200, ""));
+  await client().uploadDocument({ ...FILE, content: new Uint8Array() });
+  assert.deepEqual([sent[1]?.headers["x-size"], sent[1]?.body], ["0,1", ""]);
+});
+
 test("after a lost answer the URL is used up, and another one is minted", async () => {
   const { client, sent } = await serve(mint, cut, json(403, ""), mint, json(503, ""), json(200, ""));
   minting = 1;
