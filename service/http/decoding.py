@@ -41,6 +41,7 @@ QUERY_FIELDS_MAX: Final = 100
 """Parameters, the unknown ones among them."""
 CONTENT_TYPE_CHARACTERS_MAX: Final = 200
 """A longer Content-Type is none of ours."""
+_UTF_8: Final = {f"charset={name}" for name in ("utf-8", "utf8", '"utf-8"', '"utf8"')}
 
 
 def _number(text: str) -> float:
@@ -139,14 +140,18 @@ def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, lis
 
 
 def _is_json(content_type: str | None) -> bool:
-    """Return whether a Content-Type is application/json, in UTF-8 if it names a charset."""
+    """Return whether a Content-Type is application/json, in UTF-8 if it names a charset.
+
+    Other parameters mean nothing (RFC 8259, 11). A comma means several headers (`bodies.header`).
+    """
     if content_type == "application/json":
         return True
-    if len(content_type or "") > CONTENT_TYPE_CHARACTERS_MAX:
+    text = (content_type or "").lower()
+    if len(text) > CONTENT_TYPE_CHARACTERS_MAX or "," in text:
         return False
-    kind, *parameters = (part.strip(" \t") for part in (content_type or "").lower().split(";"))
-    allowed = {"", "charset=utf-8", 'charset="utf-8"'}
-    return kind == "application/json" and allowed.issuperset(parameters)
+    kind, *parameters = (part.strip(" \t") for part in text.split(";"))
+    named = {part for part in parameters if part.partition("=")[0].rstrip() == "charset"}
+    return kind == "application/json" and named <= _UTF_8
 
 
 def _whole_number(text: str) -> int | str:

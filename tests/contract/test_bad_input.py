@@ -49,7 +49,7 @@ CONTENT_TYPES = (
     "",
     "text/plain",
     "application/json; charset=utf-16",
-    "application/json; charset=latin-1",
+    "application/json; foo=bar; charset=latin-1",
     "application/jsonx",
     "application/x-www-form-urlencoded",
     "multipart/form-data; boundary=x",
@@ -147,9 +147,10 @@ async def test_of_two_content_types_none_is_chosen(partner, second):
 
 
 async def test_spellings_of_json_in_utf_8_are_accepted(partner):
-    """HTTP allows any case, and quotes."""
+    """HTTP allows any case, and quotes; parameters that JSON does not have mean nothing."""
     content = json.dumps(WRITES["request_connection"].body).encode()
-    for kind in ("application/json; charset=utf-8", 'Application/JSON;charset="UTF-8"'):
+    kinds = ("charset=utf-8", 'charset="UTF-8"', "charset=utf8", "foo=bar")
+    for kind in (f"Application/JSON; {parameter}" for parameter in kinds):
         answer = await send(partner, "request_connection", content, {"Content-Type": kind})
         assert answer.status_code == 201, kind
 

@@ -23,10 +23,15 @@ from tests.http.bodies import JSON, body_with, refusal
         "application/json;charset=utf-8",
         'application/json ; charset="UTF-8"',
         "application/json;",
+        "application/json;charset=utf8",
+        'application/json; charset="Utf8"; profile="a b"',
+        "application/json; foo=bar",
+        "application/json; foo=bar; charset=UTF-8",
+        "application/json; x",
     ],
 )
 def test_json_in_utf_8_is_taken(content_type: str) -> None:
-    """The media type is compared without case; it may name UTF-8."""
+    """The media type is compared without case; it may name UTF-8, and what means nothing."""
     assert decode(body_with(), content_type, ClaimRequest).entity_id == "ent_1"
 
 
@@ -42,7 +47,11 @@ def test_json_in_utf_8_is_taken(content_type: str) -> None:
         "application/json;charset=utf-16",
         "application/json; charset=latin-1",
         "application/json; charset",
-        "application/json; profile=x",
+        "application/json; foo=bar; charset=latin-1",
+        "application/json; charset=utf-8; charset=utf-16",
+        'application/json; charset="utf-8',
+        "application/json; charset = latin-1",
+        "application/json; foo=bar, text/plain",
         "application/json; ; ;" + " ;" * 5_000 + "x",
     ],
 )
