@@ -66,6 +66,14 @@ class Invited(NamedTuple):
     expires_at: datetime
 
 
+class Announced(NamedTuple):
+    """What whoever has a magic link may know: the partner, and a part of the person's address."""
+
+    partner_id: str
+    partner_name: str
+    address_hint: str
+
+
 class Finished(NamedTuple):
     """What a magic link did: the business that it onboarded, and the partner it connected."""
 
@@ -113,13 +121,22 @@ class OnboardingCommands:
 
     async def look(self, token: str, visitor: str | None) -> Invited:
         """Return the invitation of a magic link without using it. Refuses as `complete` does."""
-        row = await self._link(token)
-        async with self.ledger.transaction() as transaction:
-            onboarding = await self._usable(transaction, row)
-        await self._proof(onboarding.started, visitor)
+        row, started = await self._opened(token)
+        await self._proof(started, visitor)
         (partner,) = await self.partners.partners(row["partner_id"])
-        details = onboarding.started.details or {}
-        return Invited(partner["partner_id"], partner["name"], details, row["expires_at"])
+        return Invited(
+            partner["partner_id"], partner["name"], started.details or {}, row["expires_at"]
+        )
+
+    async def announce(self, token: str) -> Announced:
+        """Return who asks with a magic link, and whom, so that they know the address to use.
+
+        Refuses as `complete` does, but for the proof.
+        """
+        row, started = await self._opened(token)
+        (partner,) = await self.partners.partners(row["partner_id"])
+        hint = decisions.address_hint((started.details or {}).get("user_email", ""))
+        return Announced(partner["partner_id"], partner["name"], hint)
 
     async def complete(
         self,
@@ -185,6 +202,12 @@ class OnboardingCommands:
         await self._proof(onboarding.started, visitor)
         (partner,) = await self.partners.partners(row["partner_id"])
         return Finished(row["entity_id"], row["partner_id"], partner["name"])
+
+    async def _opened(self, token: str) -> tuple[Row, OnboardingStarted]:
+        """Return the link that can be used now, and the onboarding that it is for."""
+        row = await self._link(token)
+        async with self.ledger.transaction() as transaction:
+            return row, (await self._usable(transaction, row)).started
 
     async def _link(self, token: str) -> Row:
         row = await self.onboardings.by_link(token_hash(token))

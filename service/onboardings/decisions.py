@@ -53,6 +53,15 @@ def proof(started: OnboardingStarted, address_hash: str, visitor: str | None) ->
     raise Refusal("onboarding_needs_sign_in")
 
 
+def address_hint(email: str) -> str:
+    """Return what of an address its person recognises, and nobody can write to: `b…@example.com`.
+
+    For a link that anybody may have got. Nothing of a mailbox of one letter is shown.
+    """
+    mailbox, at, domain = email.rpartition("@")
+    return f"{mailbox[:1] if len(mailbox) > 1 else ''}…{at}{domain}"
+
+
 def complete(
     started: OnboardingStarted, confirmed: Confirmed | None, proved_by: str
 ) -> OnboardingCompleted:

@@ -151,3 +151,16 @@ def test_a_start_records_whether_its_link_was_returned(link, return_link, return
     """As the partner's settings are at that moment; test mode's link is none."""
     started = started_by(CALLER._replace(return_link=return_link), link)
     assert started.link_returned is returned
+
+
+@pytest.mark.parametrize(
+    ("email", "hint"),
+    [
+        ("baker@example.com", "b…@example.com"),
+        ("b@example.com", "…@example.com"),
+        ('"a@b"@example.com', '"…@example.com'),
+    ],
+)
+def test_an_address_is_recognised_by_its_person_alone(email, hint):
+    """Its first letter and its domain, for whoever has a link that proves nothing."""
+    assert decisions.address_hint(email) == hint

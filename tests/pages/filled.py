@@ -111,6 +111,17 @@ class Filled:
         secrets = self.site.do(lambda service: service.secrets.get())
         return f"/onboarding/{secrets.link_token(PURPOSE, answer.json()['onboarding_id'])}"
 
+    def returned_link(self) -> str:
+        """Return the path of a magic link that its partner got, who has no website."""
+        self.site.do(
+            lambda service: service.partners.change_settings(self.other, STAFF, return_link=True)
+        )
+        body = {"company_name": "Bakery", "user_email": self.site.mailbox()}
+        body |= {"partner_user_id": f"returned-{self._next()}"}
+        return _path(
+            self.site.api(self.other_key, "POST", "/onboardings", json=body), "magic_link_url"
+        )
+
     def sign_in_link(self, email: str) -> str:
         """Return the path of a link to sign in."""
         self.site.do(lambda service: service.sign_in.ask(email, "/account", BROWSER))

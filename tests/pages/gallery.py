@@ -171,6 +171,12 @@ CUSTOMERS = [
     Shot("connect-unknown", None, at("/connect/unknown")),
     Shot("connected", "owner", at("/connected/{entity}/{partner}")),
     Shot("onboarding", None, lambda filled, page: page.goto(filled.onboarding_link())),
+    Shot(
+        "onboarding-sign-in",
+        None,
+        lambda filled, page: page.goto(filled.returned_link()),
+        titled=False,
+    ),
     Shot("onboarding-faulty", None, _faulty_onboarding, titled=False),
     Shot("onboarding-finished", None, _press(Filled.onboarding_link, "Finish"), titled=False),
     Shot("account", "owner", at("/account")),

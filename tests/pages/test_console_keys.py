@@ -143,3 +143,19 @@ def test_the_reference_borrows_a_test_key(site):
     assert (first.json()["code"], second.json()["code"]) == ("auth_revoked", "entity_not_found")
     page.goto(f"/console/{partner_id}/keys")
     expect(page.get_by_text("API reference").first).to_be_visible()
+
+
+def test_whoever_has_two_partners_is_asked_whose_key_the_reference_borrows(site):
+    """Each choice says what it is."""
+    page, email = site.visitor(), site.mailbox()
+    approved(site, page, email)
+    other, _ = site.partner("Quiet Ledgers")
+    site.do(lambda service: service.partners.add_member(other, email, STAFF))
+    page.goto("/docs")
+    place = page.locator("#create_claim")
+    place.get_by_text("Try it with a test key").click()
+    place.get_by_role("button", name="Make a test key").click()
+    expect(place.get_by_role("status").first).to_contain_text("Whose key?")
+    place.get_by_role("button", name="A test key of Quiet Ledgers").click()
+    expect(place.get_by_role("status").first).to_contain_text("of Quiet Ledgers, for an hour")
+    assert place.get_by_label("Test key").input_value().startswith(f"pk_test_{other}.")

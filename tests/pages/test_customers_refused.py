@@ -279,15 +279,25 @@ async def test_invalid_onboarding_links_are_refused(world):
 
 
 async def test_a_returned_link_takes_signing_in(world):
-    """It leads to signing in and back; another person is refused, and the right one finishes."""
+    """It leads to signing in and back; another person is refused, and the right one finishes.
+
+    Before, it says who asks, and enough of the address for its person to know which one to use.
+    """
     partner = await world.partner()
     await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     body = {"partner_user_id": "u", "company_name": "New", "user_email": "new@example.com"}
     answer = await partner.call("POST", "/onboardings", json=body)
     path = local(answer.json()["magic_link_url"])
     stranger = Visitor(world)
-    for shown in (await stranger.get(path), await stranger.post(path, company_name="Theirs")):
-        assert (shown.status_code, shown.headers["location"]) == (303, f"/sign-in?next={path}")
+    shown = await stranger.get(path)
+    assert (shown.status_code, f'href="/sign-in?next={path}"' in shown.text) == (200, True)
+    (row,) = await world.service.partner_list.partners(partner.partner_id)
+    for told in (row["name"], "n…@example.com", "by the domain of this address"):
+        assert told in shown.text
+    for untold in ("new@example.com", "this website", body["company_name"] + "<"):
+        assert untold not in shown.text
+    posted = await stranger.post(path, company_name="Theirs")
+    assert (posted.status_code, posted.headers["location"]) == (303, f"/sign-in?next={path}")
     other = await Visitor(world).sign_in("partner@example.com")
     refused(await other.get(path), 403, "onboarding_needs_sign_in")
     refused(await other.post(path, company_name="Theirs"), 403, "onboarding_needs_sign_in")

@@ -30,9 +30,19 @@ def onboarding_router(
 
     @get("/onboarding/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: PathText) -> Html:
-        """Show the details as the partner sent them."""
-        with _visiting(request) as visitor:
-            invited = await commands.look(token, visitor)
+        """Show the details as the partner sent them; or who asks, where signing in is needed."""
+        try:
+            with _visiting(request) as visitor:
+                invited = await commands.look(token, visitor)
+        except SignInNeeded:
+            announced = await commands.announce(token)
+            return page(
+                request,
+                "customer/onboarding_sign_in.html",
+                announced=announced,
+                partner=await profile_of(announced.partner_id),
+                token=token,
+            )
         return await asked(request, invited, _filled(invited.details), {})
 
     @post("/onboarding/{token:str}", opt={"page": Page("token")})

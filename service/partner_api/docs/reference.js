@@ -84,11 +84,11 @@ const offer = async (said) => {
   if (forms.length === 1) return lend(forms[0], said);
   said.replaceChildren(
     ...(forms.length
-      ? forms.map((form) => {
-          const choice = make("button", { type: "button", textContent: form.dataset.partner });
+      ? ["Whose key? ", ...forms.flatMap((form) => {
+          const choice = make("button", { type: "button", textContent: `A test key of ${form.dataset.partner}` });
           choice.addEventListener("click", () => attempt(said, () => lend(form, said)));
-          return choice;
-        })
+          return [choice, " "];
+        })]
       : [make("a", { href: OFFER, textContent: "Sign in to the console" }), " as a member of an approved partner."]),
   );
 };
