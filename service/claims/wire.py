@@ -127,7 +127,7 @@ class ClaimRequest(Checked, frozen=True, kw_only=True):
         Message | UnsetType,
         described(
             "Becomes the first message: background, what the attachments are, "
-            "instructions. Empty is as absent.",
+            "instructions. An empty one creates no message; a repeat without it is another body.",
             "The work was delivered on time and accepted in writing.",
         ),
     ] = UNSET

@@ -25,7 +25,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
         "true",
     ),
     "Idempotent-Payload-Match": (
-        "On a replay: whether the body means the same as the first one. Absent after an erasure.",
+        "On a replay: whether the known fields are as in the first body. Absent after an erasure.",
         {"type": "string", "enum": ["true", "false"]},
         "true",
     ),

@@ -79,6 +79,19 @@ async def test_bodies_that_decode_alike_match(in_memory):
     assert again.headers["Idempotent-Payload-Match"] == "true"
 
 
+async def test_an_empty_field_and_an_absent_one_are_two_bodies(in_memory):
+    """Though they mean the same to the claim; nor is a moment alike that is written otherwise."""
+    partner = await in_memory.partner()
+    entity = await partner.connected_entity()
+    first = {"message": "", "contract_date": "2026-01-01T09:00:00Z"}
+    await partner.claim(entity, **first)
+    without = {"contract_date": first["contract_date"]}
+    respelled = first | {"contract_date": "2026-01-01T10:00:00+01:00"}
+    for body, matches in ((without, "false"), (respelled, "false"), (first, "true")):
+        again = await partner.claim(entity, **body)
+        assert again.headers["Idempotent-Payload-Match"] == matches
+
+
 async def test_another_body_is_recorded_once_and_changes_nothing(in_memory):
     """200 with Payload-Match false; one event per distinct body; the state is unchanged."""
     partner = await in_memory.partner()

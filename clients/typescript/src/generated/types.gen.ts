@@ -227,7 +227,7 @@ export type ClaimRequest = {
      */
     partner_invoice_ids?: Array<string>;
     /**
-     * Becomes the first message: background, what the attachments are, instructions. Empty is as absent.
+     * Becomes the first message: background, what the attachments are, instructions. An empty one creates no message; a repeat without it is another body.
      */
     message?: string;
     /**

@@ -72,8 +72,9 @@ class Documents(Resource, frozen=True):
     async def upload(self, request: UploadRequest, file: File) -> DocumentRef:
         """Upload a file (its bytes, or its path); return the reference for `document_refs`.
 
-        Mints another URL where the storage refuses one with 403: it has expired, or the answer to
-        an earlier attempt was lost. Raises UploadRefusedError for what storage refuses otherwise.
+        Mints another URL where the storage refuses one with 403: it has been used, and the answer
+        was lost. Raises UploadRefusedError for what storage refuses otherwise, such as a URL that
+        has expired (400 `ExpiredToken`).
         """
         return await upload(self._calls, request, file)
 
