@@ -177,6 +177,17 @@ def test_an_address_that_no_header_can_hold_is_not_found(server, text):
         assert b"<code>not_found</code>" in answer, path
 
 
+@pytest.mark.in_process("is about what our own server passes on")
+def test_a_host_in_the_request_line_counts_without_a_host_header(server):
+    """421 for another one; where there is a Host, the server passes that one alone on."""
+    connected, _ = server
+    line = "GET http://evil.example/v1/claims HTTP/1.1"
+    bare = f"{line}\r\n{CLOSE}\r\n\r\n".encode()
+
+    assert code(exchange(connected, bare)) == (421, "host_unknown")
+    assert code(exchange(connected, head(line, CLOSE))) == (401, "auth_missing")
+
+
 def test_head_has_no_body(server):
     """405 and no bytes after the head."""
     connected, auth = server
