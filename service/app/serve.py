@@ -14,7 +14,7 @@ from granian.server import Server
 
 from service.app.forks import prepare_forks
 from service.app.logins import check_logins
-from service.app.master_keys import master_keys
+from service.app.master_keys import check_ring, master_keys
 from service.app.metrics_directory import metrics_directory
 from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
@@ -44,7 +44,8 @@ STOP_SECONDS_MAX: Final = 10
 def serve_forever(settings: Settings) -> None:
     """Serve until SIGINT or SIGTERM.
 
-    Raises ServeFault when the address is not available, SettingsError when a login may do too much.
+    Raises ServeFault when the address is not available, and SettingsError when a login may do too
+    much, or the master keys do not open the service's own keys.
     Beside the API's processes there is one that follows the log and serves the operations listener,
     as far as the settings want either: requests never wait for its work. Raises KeyServiceFault
     when KMS does not unwrap the master keys.
@@ -55,6 +56,7 @@ def serve_forever(settings: Settings) -> None:
     logs.configure(settings.log_level)
     warn_of_untrusted_proxy(settings)
     asyncio.run(check_logins(settings))
+    asyncio.run(check_ring(settings))
     prepare_forks()
     with metrics_directory() if settings.operations_port else nullcontext() as directory:
         if directory is not None:

@@ -123,7 +123,7 @@ def web_app(
     for_programs = Litestar(
         [
             OneOffRouter(API_PATH, route_handlers=list(api), middleware=[gate]),
-            health_router(service.ledgers),
+            health_router(service.ledgers, service.secrets),
             reference_router(
                 endpoints,
                 public_url,

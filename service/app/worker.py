@@ -5,7 +5,7 @@ It serves an operations listener of its own, as does the one beside `serve`, for
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector as Source
 from service.app.background import background
 from service.app.bootstrap import Service
 from service.app.logins import check_logins
+from service.app.master_keys import check_ring
 from service.app.operations import operations_loop
 from service.app.settings import Settings
 from service.app.tracing import traced_steps, traces_for
@@ -29,27 +30,35 @@ from service.operations.collectors.api import api_collector
 from service.operations.gauges import Collector
 from service.operations.metrics import SharedMetrics
 
+Check = Callable[[Settings], Coroutine[object, object, None]]
+"""Of what a process begins with; raises SettingsError."""
+
 RETRY_SECONDS: Final = 5.0
 """Between two looks at the connection limits, while PostgreSQL is away."""
 
 
 def work(settings: Settings) -> None:
-    """Follow the logs until SIGINT or SIGTERM; raises SettingsError as `check_logins` does."""
-    _run(settings, follow=True)
+    """Follow the logs until SIGINT or SIGTERM.
+
+    Raises SettingsError as `check_logins` and `check_ring` do.
+    """
+    _run(settings, [check_logins, check_ring], follow=True)
 
 
 def work_beside(settings: Settings, metrics_directory: str | None) -> None:
     """Do what `serve` has beside the API, until SIGINT or SIGTERM.
 
     `metrics_directory` is where the API's processes keep their metrics, if anybody reads them.
+    `serve` has looked at the ring. What it no longer opens by now, the listener here has to report.
     """
     counted = [SharedMetrics(Path(metrics_directory))] if metrics_directory else []
     api = api_collector(settings.host, settings.port)
-    _run(settings, follow=settings.run_worker, counted=counted, others=[api])
+    _run(settings, [check_logins], follow=settings.run_worker, counted=counted, others=[api])
 
 
 def _run(
     settings: Settings,
+    checks: Sequence[Check],
     *,
     follow: bool,
     counted: Sequence[Source] = (),
@@ -58,13 +67,18 @@ def _run(
     logs.configure(settings.log_level)
     leave_out_what_is_there()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_work(settings, follow, counted, others))
+        runner.run(_work(settings, checks, follow, counted, others))
 
 
 async def _work(
-    settings: Settings, follow: bool, counted: Sequence[Source], others: Sequence[Collector]
+    settings: Settings,
+    checks: Sequence[Check],
+    follow: bool,
+    counted: Sequence[Source],
+    others: Sequence[Collector],
 ) -> None:
-    await check_logins(settings)
+    for check in checks:
+        await check(settings)
     stopping = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopping.set)

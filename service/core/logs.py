@@ -36,6 +36,8 @@ ALLOWED: Final = frozenset(
         "trace_id", "span_id",
         # what went wrong
         "error_type",
+        # which master key, by a digest of it that commands print, too
+        "master_key_id",
         # the process
         "worker", "pid", "port", "signal", "exit_code",
     }

@@ -102,8 +102,18 @@ def on_ledger_error(request: AnyRequest, error: LedgerError) -> Response[bytes]:
 
 def on_key_unknown(request: AnyRequest, error: KeyUnknown) -> Response[bytes]:
     """Handle a master key that is missing from the ring, which operators can add."""
-    log.error("master key missing", request_id=request.scope["state"]["request_id"], exc_info=error)
+    log_missing_key(request, error)
     return refusal_response(request, Refusal("service_unavailable"))
+
+
+def log_missing_key(request: AnyRequest, error: KeyUnknown) -> None:
+    """Log which master key is missing, or does not open what it should."""
+    log.error(
+        "master key missing",
+        request_id=request.scope["state"]["request_id"],
+        master_key_id=error.master_key_id,
+        exc_info=error,
+    )
 
 
 def on_unexpected(request: AnyRequest, error: Exception) -> Response[bytes]:

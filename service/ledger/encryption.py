@@ -26,7 +26,15 @@ _NONCE_BYTES: Final = 12
 
 
 class KeyUnknown(Exception):
-    """A key was wrapped by a master key that is not in the ring, or does not unwrap."""
+    """A key was wrapped by a master key that is not in the ring, or does not unwrap.
+
+    `master_key_id` names the master key, where one was looked for.
+    """
+
+    def __init__(self, message: str, master_key_id: str | None = None) -> None:
+        """Keep the master key's id, which is no secret."""
+        super().__init__(message)
+        self.master_key_id = master_key_id
 
 
 class KeyGone(KeyUnknown):
@@ -128,11 +136,12 @@ class MasterKeys:
         """
         master = self._keys.get(master_key_id)
         if master is None:
-            raise KeyUnknown(f"no master key {master_key_id} in the ring")
+            raise KeyUnknown(f"no master key {master_key_id} in the ring", master_key_id)
         try:
             return decrypt(master, wrapped, key_id)
         except DecryptionFailed as error:
-            raise KeyUnknown(f"master key {master_key_id} does not open this key") from error
+            message = f"master key {master_key_id} does not open this key"
+            raise KeyUnknown(message, master_key_id) from error
 
     def new_data_key(self, key_id: UUID) -> DataKey:
         """Draw a subject's key and wrap it."""

@@ -279,7 +279,8 @@ class ServiceKeyStore:
         try:
             return self._master_keys.unwrap(row["wrapped"], row["master_key_id"], name)
         except KeyUnknown as error:
-            raise KeyUnknown(f"event key {row['key_id']}: {error}") from error
+            message = f"event key {row['key_id']}: {error}"
+            raise KeyUnknown(message, error.master_key_id) from error
 
     async def _load(self) -> Secrets:
         """Read the secrets, and draw them where nothing is stored: under one deadline."""

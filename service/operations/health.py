@@ -10,18 +10,23 @@ from service.http.responses import json_response
 from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
+from service.ledger.service_keys import ServiceKeyStore
 from service.operations.addresses import LIVE, READY
 
 
-def health_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
+def health_router(ledgers: Sequence[Ledger], secrets: ServiceKeyStore) -> OneOffRouter:
     """Return the router of both.
 
     Anybody can ask, so however many do at once, each ledger is asked once.
+
+    A process is not ready before it has opened the service's own keys, which every request needs:
+    its ring of master keys may lack theirs. Afterwards it has them in memory, and whatever somebody
+    writes into their tables takes no running process out.
     """
     sequencers = [Sequencer(ledger) for ledger in ledgers]
 
     async def reach() -> None:
-        await asyncio.gather(*(sequencer.reachable() for sequencer in sequencers))
+        await asyncio.gather(secrets.get(), *(sequencer.reachable() for sequencer in sequencers))
 
     reached = Shared(reach)
 

@@ -14,7 +14,12 @@ from litestar.exceptions import HTTPException
 
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
-from service.http.responses import BY_STATUS, RETRY_AFTER_SECONDS, with_headers
+from service.http.responses import (
+    BY_STATUS,
+    RETRY_AFTER_SECONDS,
+    log_missing_key,
+    with_headers,
+)
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
@@ -187,6 +192,12 @@ def on_ledger_error(request: AnyRequest, error: Exception) -> Html:
     return on_refusal(request, Refusal("service_unavailable"))
 
 
+def on_key_unknown(request: AnyRequest, error: KeyUnknown) -> Html:
+    """Return the same page for a master key that is missing from the ring."""
+    log_missing_key(request, error)
+    return on_refusal(request, Refusal("service_unavailable"))
+
+
 def on_http_exception(request: AnyRequest, error: HTTPException) -> Html:
     """Return the page for what the framework refused."""
     if error.status_code >= 500:  # noqa: PLR2004 - the framework's own failures
@@ -207,7 +218,7 @@ EXCEPTION_HANDLERS: Final = {
     ProofNeeded: on_proof_needed,
     HTTPException: on_http_exception,
     LedgerError: on_ledger_error,
-    KeyUnknown: on_ledger_error,
+    KeyUnknown: on_key_unknown,
     Exception: on_unexpected,
 }
 

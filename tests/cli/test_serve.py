@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+from base64 import b64decode
 from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
@@ -17,6 +18,7 @@ import psycopg
 import pytest
 
 from service.cli.dev.postgres import EmbeddedPostgres
+from service.ledger.encryption import MasterKeys
 from tests.databases import migrated
 from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.key_service import NAME, key_service
@@ -27,6 +29,7 @@ from tests.prepared import PreparedProcess, start_prepared
 from tests.processes import Running, free_port, start
 from tests.world import MASTER_KEY, TEAM, claim_body
 
+NEW_KEY = "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
 NOT_PUBLIC = ("/metrics", "//metrics", "/%6detrics", "/metrics/", "/health")
 WORKER = b"service.app.worker"
 """What the command line of the worker that `serve` runs has."""
@@ -88,6 +91,12 @@ def up(env: Mapping[str, str]) -> None:
         return False
 
     until(answers, look=LOOK_SECONDS)
+
+
+def ready(env: Mapping[str, str]) -> int:
+    """Return the status with which `serve` answers a load balancer."""
+    url = f"{address_of(env)}/health/ready"
+    return httpx.get(url, timeout=PATIENCE_SECONDS, verify=NO_TLS).status_code
 
 
 def settings(database_url: str, tmp_path: Path, **more: str) -> dict[str, str]:
@@ -311,6 +320,37 @@ def test_serve_starts_before_postgresql(tmp_path):
     assert refused.json()["code"] == "service_unavailable"
     assert int(refused.headers["Retry-After"]) >= 1
     assert answer.json()["code"] == "entity_not_owned"
+
+
+def test_a_ring_without_the_services_keys_is_not_ready(database_url, tmp_path):
+    """After a rotation, only a process that has opened them goes on: no other is ready, or starts.
+
+    The API's process that `serve` starts anew has the ring that `serve` began with.
+    """
+    env = settings(database_url, tmp_path, RUN_WORKER="off")
+    rotated = env | {"CLAIM_LEDGER_MASTER_KEYS": f"{NEW_KEY},{MASTER_KEY}"}
+    newest = MasterKeys([b64decode(NEW_KEY)]).newest
+    team(env, "staff", "add", TEAM)
+    log = tmp_path / "serve.log"
+    with running("serve", env, log) as process:
+        up(env)
+        until(lambda: ready(env) == 200, look=LOOK_SECONDS)
+        team(rotated, "keys-at-rest", "rotate")
+        went_on, healthy = ready(env), run("health", env=env)
+        (first,) = api_processes(process)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: api_processes(process) not in ([], [first]), look=LOOK_SECONDS)
+        up(env)
+        anew, ill = ready(env), run("health", env=env)
+    ended = [run(command, env=env) for command in ("serve", "worker")]
+    assert (went_on, anew) == (200, 503)
+    assert (healthy.returncode, ill.returncode) == (0, 1)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    missing = {one["master_key_id"] for one in lines if one["event"] == "master key missing"}
+    assert missing == {newest}
+    for one in ended:
+        line = f"Error: CLAIM_LEDGER_MASTER_KEYS: no master key {newest} in the ring\n"
+        assert (one.returncode, one.stderr) == (1, line)
 
 
 @pytest.mark.parametrize("command", ["serve", "worker", "migrate"])
