@@ -1,14 +1,17 @@
 """The runbook names only what exists, and its SQL runs."""
 
+import builtins
 import re
 import shlex
 
+import asyncpg
 import click
 import psycopg
 import pytest
 
 from service.app.bootstrap import Service
 from service.cli import cli
+from service.ledger.database import WrongLogin, is_infrastructure_error
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
 from tests import runbook
@@ -108,6 +111,19 @@ async def _mail(service: Service) -> Progress:
     head = await HeadWatch(live, service.clock).look()
     found = await progress(live, service.read_models, head, service.clock)
     return next(one for one in found if one.name == "mail")
+
+
+def test_what_postgresql_refuses_has_its_line():
+    """Each `error_type` in the table is what the adapter takes for an outage, as its log names it.
+
+    Those that an operator meets while PostgreSQL is up are among them.
+    """
+    table = TEXT.partition("| `error_type` | PostgreSQL |")[2].partition("\n\n")[0]
+    names = {name for line in table.splitlines() for name in re.findall(r"`(\w+Error)`", line)}
+    known = vars(builtins) | vars(asyncpg)
+    assert [one for one in names if not is_infrastructure_error(known[one]("x"))] == []
+    assert names >= {"TooManyConnectionsError", "LockNotAvailableError", "InvalidPasswordError"}
+    assert f"`{WrongLogin.__name__}`" in table
 
 
 def test_links_resolve():

@@ -7,7 +7,6 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Final
 
 import uvloop
 from prometheus_client.registry import Collector as Source
@@ -24,7 +23,6 @@ from service.core.garbage import leave_out_what_is_there
 from service.core.loops import Loop
 from service.http.connections import ConnectionWatch
 from service.ledger.connection_limit import warn_of_limits
-from service.ledger.database import LedgerUnavailable
 from service.mail.transport import mail_transport
 from service.operations.collectors.api import api_collector
 from service.operations.gauges import Collector
@@ -32,9 +30,6 @@ from service.operations.metrics import SharedMetrics
 
 Check = Callable[[Settings], Coroutine[object, object, None]]
 """Of what a process begins with; raises SettingsError."""
-
-RETRY_SECONDS: Final = 5.0
-"""Between two looks at the connection limits, while PostgreSQL is away."""
 
 
 def work(settings: Settings) -> None:
@@ -87,7 +82,8 @@ async def _work(
     traces = traces_for(settings, "worker") if follow else None
     around = traced_steps(traces) if traces else None
     followers = background(service, transport, around=around) if follow else None
-    loops = [Loop("connection limits", lambda: _warn_of_limits(service))]
+    databases = [ledger.database for ledger in service.ledgers]
+    loops = [Loop("connection limits", lambda: warn_of_limits(databases))]
     if settings.operations_port:
         loops.append(operations_loop(service, counted, others))
         loops.append(ConnectionWatch([settings.operations_port], lambda _closed: None).loop)
@@ -103,12 +99,3 @@ async def _work(
             await followers.stop()
     if traces is not None:
         traces.close()
-
-
-async def _warn_of_limits(service: Service) -> None:
-    """Log once where an operator's login may find no place, as soon as PostgreSQL answers."""
-    while True:
-        try:
-            return await warn_of_limits([ledger.database for ledger in service.ledgers])
-        except LedgerUnavailable:
-            await asyncio.sleep(RETRY_SECONDS)

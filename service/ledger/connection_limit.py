@@ -4,17 +4,22 @@ The connection limit of a login bounds all of its processes together, including 
 killed and whose backends still wait for a replica.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+import asyncpg
 import structlog
 
-from service.ledger.database import Database, always
+from service.ledger.database import Database, LedgerUnavailable, always
 from service.ledger.sql import queries
 
 OTHERS_MIN: Final = 10
 """Places for others than the service: migrations, rebuilds, backups, those who look for a fault."""
+
+RETRY_SECONDS: float = 5.0
+"""Between two looks at the limits, while PostgreSQL does not let us in."""
 
 _SQL = queries("service.ledger")
 
@@ -22,7 +27,23 @@ log = structlog.get_logger()
 
 
 async def warn_of_limits(databases: Sequence[Database]) -> None:
-    """Log what is wrong with the limits of the ledgers' logins. Raises LedgerUnavailable."""
+    """Log once what is wrong with the limits of the ledgers' logins, when PostgreSQL answers.
+
+    That there is no connection left to ask with is logged, too: it is what a limit that is too low
+    comes to.
+    """
+    is_told = False
+    while True:
+        try:
+            return await _warn(databases)
+        except LedgerUnavailable as error:
+            if isinstance(error.__cause__, asyncpg.TooManyConnectionsError) and not is_told:
+                log.warning("a login of the service has no connection left")
+                is_told = True
+        await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _warn(databases: Sequence[Database]) -> None:
     limits: dict[str, int] = {}
     needed, places = Counter[str](), 0
     for database in databases:

@@ -387,6 +387,8 @@ _AWAY = (
     asyncpg.OperatorInterventionError,  # shutting down, starting up, cancelled
     asyncpg.InsufficientResourcesError,  # disk full, too many connections, out of memory
     asyncpg.PostgresSystemError,  # an I/O error of its disk
+    asyncpg.InvalidAuthorizationSpecificationError,  # the login's password was changed, perhaps
+    asyncpg.InvalidCatalogNameError,  # the database is being restored, perhaps
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.DeadlockDetectedError,
     asyncpg.SerializationError,

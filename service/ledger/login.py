@@ -20,7 +20,7 @@ async def login_fault(database: Database) -> str | None:
         return str(error)
     except LedgerUnavailable as error:
         return _lasting(error.__cause__)
-    except asyncpg.PostgresError as error:  # the password, the name of the database
+    except asyncpg.PostgresError as error:  # such as a right that the check itself needs
         return str(error)
     finally:
         await database.close()
@@ -29,6 +29,8 @@ async def login_fault(database: Database) -> str | None:
 def _lasting(cause: BaseException | None) -> str | None:
     """Return a problem with the login that waiting for PostgreSQL does not solve."""
     match cause:
+        case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InvalidCatalogNameError():
+            return str(cause)
         # Not what a pooler says, with the same code, while its own server is away.
         case asyncpg.ProtocolViolationError() if "startup parameter" in str(cause):
             return f"{cause}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on"

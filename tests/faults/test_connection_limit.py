@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from service.app.settings import SETTINGS
 from service.facts.caller import LEDGERS
+from service.ledger import connection_limit
 from service.ledger.connection_limit import OTHERS_MIN, warn_of_limits
 from service.ledger.database import BACKGROUND_SIZE
 from tests.databases import login_url, migrated
@@ -111,6 +112,28 @@ async def test_a_worker_warns_of_limits_that_leave_operators_no_place(small, tmp
                 with row(str(limit)), capture_logs() as lines:
                     await warn_of_limits([ledger.database for ledger in world.service.ledgers])
                     assert [line["event"] for line in lines] == expected
+
+
+async def test_a_worker_says_that_no_connection_is_left(small, tmp_path, monkeypatch):
+    """Once, by the name that the runbook has of it; the limits are looked at when there is one."""
+    monkeypatch.setattr(connection_limit, "RETRY_SECONDS", 0.01)
+    settings = settings_for(small.url, tmp_path, POOL_SIZE="1")
+    async with world_on(settings, tmp_path, follow=False) as world:
+        limit_to(small, 0)
+        with capture_logs() as lines:
+            databases = [ledger.database for ledger in world.service.ledgers]
+            looking = asyncio.create_task(warn_of_limits(databases))
+            await eventually(lambda: lines)
+            assert (await world.client.get("/health/ready")).status_code == 503
+            await asyncio.sleep(0.1)  # it looks again, and repeats nothing
+            limit_to(small, LIMIT)
+            await looking
+    told = [line for line in lines if line["event"] != "request"]
+    assert [line["event"] for line in told] == [
+        "a login of the service has no connection left",
+        "ledger unavailable",
+    ]
+    assert told[1]["error_type"] == "TooManyConnectionsError"
 
 
 async def _claimed(partner, entity_id):

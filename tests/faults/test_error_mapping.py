@@ -23,6 +23,8 @@ AWAY = [
     asyncpg.LockNotAvailableError,
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.PostgresIOError,
+    asyncpg.InvalidPasswordError,
+    asyncpg.InvalidCatalogNameError,
     asyncpg.ConnectionDoesNotExistError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
@@ -49,7 +51,7 @@ async def database(module_database_url):
 
 @pytest.mark.parametrize("error", AWAY)
 async def test_temporary_errors_are_unavailable(database, error):
-    """Disk full, a standby, a shutdown, a lost connection: a retry may succeed."""
+    """Disk full, a standby, a lost connection, another password: a retry may succeed."""
     for _ in range(3 * POOL_SIZE):  # each would be missed from the pool
         with pytest.raises(LedgerUnavailable, match=error.__name__):
             async with database.writes.connection():

@@ -204,7 +204,8 @@ class Follower:
             except NotInLog as error:
                 self._stand(str(error))
             except LedgerError as error:
-                log.warning("follower waits", subscriber=self.name, error_type=type(error).__name__)
+                why = type(error.__cause__ or error).__name__
+                log.warning("follower waits", subscriber=self.name, error_type=why)
             except Exception:  # a fault of one follower must not end the process
                 log.exception("follower failed", subscriber=self.name)
             if done:
