@@ -32,6 +32,13 @@ class PersonalDataOpened(Event, frozen=True):
     claim_id: str
 
 
+class PersonSignedOut(Event, frozen=True):
+    """The team ended a person's sessions, or one of them. `sessions`: how many held until then."""
+
+    person_id: str
+    sessions: int
+
+
 def person_id(email_hash: str) -> str:
     """Return the id by which events name a person: it reveals nothing without the look-up key."""
     return derived_id("per", email_hash)
@@ -40,6 +47,11 @@ def person_id(email_hash: str) -> str:
 def staff_stream(email_hash: str) -> UUID:
     """Return the id of an address's stream, so that adding it twice has no effect."""
     return stream_id("staff", email_hash)
+
+
+def signed_out_stream(request_id: str, person_id: str) -> UUID:
+    """Return the id of the stream of one sign-out by the team: each is its own fact."""
+    return stream_id("signed-out", request_id, person_id)
 
 
 def opened_stream(request_id: str, claim_id: str) -> UUID:

@@ -1,7 +1,7 @@
-"""Passkeys that people have: adding and removing them, and recovery by the team."""
+"""Passkeys that people have: adding and removing them; recovery and sign-out by the team."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
@@ -14,6 +14,7 @@ from service.facts.passkeys import (
     held,
     passkeys_stream,
 )
+from service.facts.people import PersonSignedOut, signed_out_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
@@ -21,6 +22,14 @@ from service.people.sessions import Sessions
 
 PASSKEYS_MAX: Final = 10
 """Passkeys of one person."""
+
+
+class Ended(NamedTuple):
+    """What the team took from a person, and whether the service knew anybody by that id."""
+
+    passkeys: int
+    sessions: int
+    is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +82,20 @@ class PasskeyCommands:
 
         await self.accounts.decide(attempt)
 
-    async def recover(self, person_id: str, helper_id: str, cause: Cause) -> None:
+    async def sign_out(self, person_id: str, cause: Cause, session_id: str | None = None) -> Ended:
+        """End every session of a person, or one of them, for the team: it is on record."""
+        is_known = await self._is_known(person_id)
+        stream = signed_out_stream(cause.request_id, person_id)
+        async with self.accounts.transaction() as transaction:
+            ended = await self.sessions.end_in(transaction.connection, person_id, session_id)
+            signed_out = PersonSignedOut(person_id=person_id, sessions=ended)
+            await transaction.append(Append(stream, 0, [signed_out], cause))
+        return Ended(0, ended, is_known)
+
+    async def recover(self, person_id: str, helper_id: str, cause: Cause) -> Ended:
         """Remove all passkeys of a person who lost them, and end their sessions.
+
+        That somebody did is on record even if there was none.
 
         `helper_id` is the person id of the member of the team who does it. Refuses with
         `own_recovery` where that is the same person: whoever took over an account could
@@ -82,13 +103,20 @@ class PasskeyCommands:
         """
         if person_id == helper_id:
             raise Refusal("own_recovery")
+        is_known = await self._is_known(person_id)
         stream = passkeys_stream(person_id)
 
-        async def attempt(transaction: Transaction) -> None:
+        async def attempt(transaction: Transaction) -> Ended:
             past = await transaction.read(stream)
-            if held(past):
-                reset = PasskeysReset(person_id=person_id)
-                await transaction.append(Append(stream, len(past), [reset], cause))
+            reset = PasskeysReset(person_id=person_id)
+            await transaction.append(Append(stream, len(past), [reset], cause))
+            ended = await self.sessions.end_in(transaction.connection, person_id)
+            return Ended(len(held(past)), ended, is_known)
 
-        await self.accounts.decide(attempt)
-        await self.sessions.end_others(person_id)
+        return await self.accounts.decide(attempt)
+
+    async def _is_known(self, person_id: str) -> bool:
+        """Return whether somebody with this id has, or had, a passkey, or was signed in lately."""
+        past = await self.accounts.read(passkeys_stream(person_id))
+        had_passkey = any(isinstance(one.event, PasskeyAdded) for one in past)
+        return had_passkey or await self.sessions.is_known(person_id)

@@ -95,14 +95,20 @@ update ledger.sessions set ended_at = now(), wrapped = '' where token_hash = $1 
 returning session_id
 
 -- name: session_end_one
--- One of a person's sessions ends.
+-- One of a person's sessions ends; its times show whether it held until then.
 update ledger.sessions set ended_at = now(), wrapped = ''
 where person_id = $1 and session_id = $2 and ended_at is null
+returning started_at, seen_at, expires_at, ended_at
 
 -- name: session_end_others
 -- All sessions of a person end but one, as one does.
 update ledger.sessions set ended_at = now(), wrapped = ''
 where person_id = $1 and session_id <> $2 and ended_at is null
+returning started_at, seen_at, expires_at, ended_at
+
+-- name: session_known
+-- Was this person signed in lately? What is long over is forgotten.
+select exists(select from ledger.sessions where person_id = $1) as known
 
 -- name: session_list
 -- The sessions of a person that hold, newest first; $2 is how long one may be left unused.

@@ -211,14 +211,34 @@ class Sessions:
         await self.accounts.writes.fetch(_SQL.session_end_one, person_id, session_id)
 
     async def end_others(self, person_id: str, session_id: str = "") -> None:
-        """End every session of a person, except this one if it is given.
+        """End every session of a person, except this one if it is given."""
+        async with self.accounts.writes.transaction() as connection:
+            await self.end_in(connection, person_id, but=session_id)
+
+    async def end_in(
+        self, connection: Connection, person_id: str, only: str | None = None, *, but: str = ""
+    ) -> int:
+        """End a person's sessions in the caller's transaction; return how many of them held.
 
         First wait for whoever is renewing a session. The statement after that sees the new one.
         """
         schema = self.accounts.schema
-        async with self.accounts.writes.transaction() as connection:
-            await connection.execute(_SQL.hold_sessions.on(schema), person_id)
-            await connection.execute(_SQL.session_end_others.on(schema), person_id, session_id)
+        await connection.execute(_SQL.hold_sessions.on(schema), person_id)
+        sql, session_id = (
+            (_SQL.session_end_others, but) if only is None else (_SQL.session_end_one, only)
+        )
+        rows = await connection.fetch(sql.on(schema), person_id, session_id)
+        return sum(self._held(row) for row in rows)
+
+    def _held(self, row: Row) -> bool:
+        """Return whether a session that has just ended would have held otherwise."""
+        unused: timedelta = row["ended_at"] - (row["seen_at"] or row["started_at"])
+        return row["expires_at"] > row["ended_at"] and unused < self.idle
+
+    async def is_known(self, person_id: str) -> bool:
+        """Return whether somebody with this id was signed in lately."""
+        row = always(await self.accounts.reads.fetchrow(_SQL.session_known, person_id))
+        return row["known"]
 
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.

@@ -1,18 +1,29 @@
 """`claim-ledger staff` on a running service, and who runs the team's commands."""
 
+import asyncio
 import json
 
 import psycopg
 import pytest
 
 from tests.cli.team import mailbox
-from tests.world import TEAM
+from tests.sessions import moved_in_time, session_of
+from tests.world import STAFF, TEAM, settings_for, world_on
 
 OTHER = "other@example.com"
 ACTORS = """
 select topic, convert_from(state, 'UTF8')::jsonb -> 'meta' ->> 'actor'
 from accounts.events order by append_id
 """
+
+OF_PERSON = """
+select topic, (event -> 'data' ->> 'sessions')::int, event -> 'meta' ->> 'actor'
+from accounts.events, lateral (select convert_from(state, 'UTF8')::jsonb as event) as opened
+where topic in ('PersonSignedOut', 'PasskeysReset') and event -> 'data' ->> 'person_id' = %s
+order by append_id
+"""
+CONTAINING = "select count(*) from accounts.events where convert_from(state, 'UTF8') like %s"
+VERBS = ("sign-out", "recover")
 
 
 def test_every_command_names_somebody_of_the_team(as_named, database_url):
@@ -56,14 +67,60 @@ def test_staff_are_added_listed_and_removed(team):
     assert team.refused("staff", "remove", email) == "staff_not_found"
 
 
-def test_people_are_shown_signed_out_and_recovered(team):
-    """Anybody who signs in; nobody recovers themselves, however their address is written."""
+def test_an_address_that_is_nobodys_is_no_success(team):
+    """It may be mistyped; what was tried is on record all the same, and no address is.
+
+    Nobody recovers themselves, however their address is written.
+    """
     email = mailbox()
-    shown = [team.do("people", verb, email) for verb in ("show", "sign-out", "recover")]
-    assert {str(one) for one in shown} == {str(shown[0])}
-    assert (shown[0]["passkeys"], shown[0]["sessions"]) == ([], [])
+    shown = team.do("people", "show", email)
+    before = team.events()
+    for verb, ended in (("sign-out", {}), ("recover", {"passkeys_removed": 0})):
+        answer = {"person_id": shown["person_id"], "sessions_ended": 0} | ended | shown
+        assert team.answer("people", verb, email) == (1, answer)
+        assert "Is it the right one?" in team.raw("people", verb, email).stdout
+    assert team.events() - before == 4
+    with psycopg.connect(team.dev.facts["database_url"]) as owner:
+        (found,) = owner.execute(CONTAINING, [f"%{email}%"]).fetchone()
+    assert found == 0
     assert team.refused("people", "recover", TEAM.upper()) == "own_recovery"
     assert team.refused("people", "show", "nobody") == "validation_failed"
+
+
+async def test_what_the_team_took_from_a_person_is_told_and_recorded(
+    as_named, database_url, tmp_path
+):
+    """How many sessions and passkeys; one that had not been used for too long counts as none."""
+    as_named("staff", "add", TEAM)
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
+        service = world.service
+        idling = await session_of(service, OTHER)
+        await moved_in_time(service, "sessions", "started_at", 60 * 6)
+        for _ in range(2):
+            await session_of(service, OTHER)
+        person_id = idling.person.person_id
+        await service.passkeys.add(person_id, b"credential", b"key", STAFF)
+
+        def said(verb, **given):
+            return as_named("people", verb, OTHER, STAFF=TEAM, **given)
+
+        done = [json.loads((await asyncio.to_thread(said, "sign-out")).stdout)]
+        await session_of(service, OTHER)
+        done.append(json.loads((await asyncio.to_thread(said, "recover")).stdout))
+        again = [await asyncio.to_thread(said, verb, as_json=False) for verb in VERBS]
+    assert [one["sessions_ended"] for one in done] == [2, 1]
+    assert done[1]["passkeys_removed"] == 1
+    assert [one.returncode for one in again] == [0, 0]
+    assert again[0].stdout.startswith("OK: 0 sessions ended\n")
+    assert again[1].stdout.startswith("OK: 0 passkeys removed, 0 sessions ended\n")
+    staff_id = json.loads(as_named("staff", "list", STAFF=TEAM).stdout)["staff"][0]["staff_id"]
+    with psycopg.connect(database_url) as owner:
+        assert owner.execute(OF_PERSON, [person_id]).fetchall() == [
+            ("PersonSignedOut", 2, f"staff:{staff_id}"),
+            ("PasskeysReset", None, f"staff:{staff_id}"),
+            ("PersonSignedOut", 0, f"staff:{staff_id}"),
+            ("PasskeysReset", None, f"staff:{staff_id}"),
+        ]
 
 
 @pytest.mark.parametrize("verb", ["add", "remove"])

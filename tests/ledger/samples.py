@@ -32,6 +32,7 @@ _VALUES: dict[str, Any] = {
     "event_key": 1,
     "set_aside_number": 5,
     "stream_version": 2,
+    "sessions": 2,
     "details": {"defendant": {"name": CANARY, "address": {"postcode": CANARY}}},
     "partner_invoice_ids": ["INV-1", "INV-2"],
     "documents": [Document("doc_1", "entities/a.pdf", "application/pdf", 1, 2**60, "AAAAAA==")],

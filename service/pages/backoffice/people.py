@@ -44,14 +44,14 @@ def people_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     async def sign_out(request: AnyRequest, person_id: PathText) -> Html:
         """End every session of a person."""
         await proofs.require(request)
-        await sessions.end_others(known(person_id))
+        await passkeys.sign_out(known(person_id), staff_cause(request))
         return lead_to(f"/backoffice/people/{person_id}")
 
     @post(f"{_PERSON}/sessions/{{session_id:str}}/end", opt=STAFF)
     async def end(request: AnyRequest, person_id: PathText, session_id: PathText) -> Html:
         """End one session of a person."""
         await proofs.require(request)
-        await sessions.end_one(known(person_id), session_id)
+        await passkeys.sign_out(known(person_id), staff_cause(request), session_id)
         return lead_to(f"/backoffice/people/{person_id}")
 
     @get(f"{_PERSON}/recover", opt=STAFF)
