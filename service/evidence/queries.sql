@@ -31,6 +31,13 @@ where s.id = coalesce($1::bigint, s.id)
 order by s.id desc
 limit $2
 
+-- name: taken_back
+-- Which of these streams ($1) say that an event was taken back, in at most $2 bytes; with their MACs.
+select
+    0 as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where e.originator_id = any($1::uuid[]) and e.originator_version = 1 and octet_length(e.state) <= $2
+
 -- name: take_back
 -- Writes an event that was set aside again, as it was, with its MAC.
 select w.append_ids

@@ -1,12 +1,14 @@
 """Events that were set aside, and taking back those that this service wrote (decision 45)."""
 
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
+from service.core.clock import timestamp
 from service.core.ids import stream_id
 from service.facts.lineages import EventTakenBack
 from service.ledger.binding import Binding
+from service.ledger.codec import happened_at
 from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
@@ -16,6 +18,12 @@ from service.ledger.sql import queries
 from service.ledger.writing import Append
 
 LISTED_MAX: Final = 100
+_STATE_BYTES_MAX: Final = 1 << 20
+"""Of the record that an event was taken back; its reason is what takes most of it."""
+
+Mac = Literal["holds", "key retired", "does not hold", "none"]
+"""What the MAC of an event says of who wrote it: this service, whoever has a retired key, or nobody
+whom it knows."""
 
 _SQL = queries("service.evidence")
 
@@ -25,9 +33,10 @@ class TakeBackRefused(Exception):
 
 
 class SetAside(NamedTuple):
-    """An event that was set aside. `is_ours`: this service wrote it.
+    """An event that was set aside. `is_ours`: this service wrote it, by a key that still counts.
 
-    The stream and the fields after it are None if only the queue named the event.
+    The stream, version and topic are None if only the queue named the event. `taken_back_at` is
+    when it was written again, as it was.
     """
 
     set_aside_id: int
@@ -38,13 +47,21 @@ class SetAside(NamedTuple):
     version: int | None
     topic: str | None
     is_ours: bool
+    mac: Mac
+    taken_back_at: datetime | None
 
 
 async def newest_set_aside(ledger: Ledger) -> list[SetAside]:
     """Return the events that were set aside last, newest first."""
     binding = await ledger.binding()
     rows = await ledger.database.reads.fetch(_SQL.set_aside, None, LISTED_MAX)
-    return [_set_aside(row, binding) for row in rows]
+    places = {_place(ledger, row["id"]): row["id"] for row in rows}
+    found = await ledger.database.reads.fetch(_SQL.taken_back, list(places), _STATE_BYTES_MAX)
+    # Whoever can write to the database can say that an event was taken back, but not with our MAC.
+    taken_back = {
+        places[row["originator_id"]]: happened_at(row["state"]) for row in binding.ours(found)
+    }
+    return [_set_aside(row, binding, taken_back.get(row["id"])) for row in rows]
 
 
 async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause) -> SetAside:
@@ -58,11 +75,16 @@ async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause
         rows = await transaction.fetch(_SQL.set_aside, set_aside_id, 1)
         if not rows:
             raise TakeBackRefused(f"{ledger.name} has set nothing aside under {set_aside_id}")
-        event = _set_aside(rows[0], binding)
-        if event.stream is None or event.version is None or not event.is_ours:
+        event, place = _set_aside(rows[0], binding), _place(ledger, set_aside_id)
+        if past := await transaction.read(place):
+            raise TakeBackRefused(f"it was taken back already, at {timestamp(past[0].meta.at)}")
+        if event.mac == "key retired":
             raise TakeBackRefused(
-                "this service did not write it: its MAC does not hold, or its key was retired"
+                "the event key of its MAC was retired, so that whoever got hold of that key may "
+                "have written it: whoever did it has to do it again"
             )
+        if event.stream is None or event.version is None or not event.is_ours:
+            raise TakeBackRefused("this service did not write it: it has no MAC that holds")
         await transaction.lock(event.stream)
         last = await transaction.fetchrow(_SQL.last_version, event.stream)
         due = 1 + (0 if last is None else last["version"])
@@ -79,16 +101,28 @@ async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause
             event_topic=event.topic or "",
             reason=reason,
         )
-        place = stream_id("taken-back", ledger.name, str(set_aside_id))
-        await transaction.append(Append(place, 0, [taken], cause))
-        return event
+        (recorded,) = await transaction.append(Append(place, 0, [taken], cause))
+        return event._replace(taken_back_at=recorded.meta.at)
 
     taken = await ledger.decide(attempt, background=BACKGROUND_SECONDS)
     await Sequencer(ledger).number_committed()
     return taken
 
 
-def _set_aside(row: Row, binding: Binding) -> SetAside:
+def _place(ledger: Ledger, set_aside_id: int) -> UUID:
+    """Return the id of the stream in which it is said that an event was taken back."""
+    return stream_id("taken-back", ledger.name, str(set_aside_id))
+
+
+def _set_aside(row: Row, binding: Binding, taken_back_at: datetime | None = None) -> SetAside:
     *columns, digest, mac = row
-    is_ours = mac is not None and binding.keys.is_ours(digest, mac, oldest=binding.oldest)
-    return SetAside(*columns, is_ours=is_ours)
+    said = _mac(binding, digest, mac)
+    return SetAside(*columns, is_ours=said == "holds", mac=said, taken_back_at=taken_back_at)
+
+
+def _mac(binding: Binding, digest: bytes | None, mac: bytes | None) -> Mac:
+    if digest is None or mac is None:
+        return "none"
+    if not binding.keys.holds(digest, mac):
+        return "does not hold"
+    return "holds" if mac[0] >= binding.oldest else "key retired"

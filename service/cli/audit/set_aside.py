@@ -17,7 +17,8 @@ async def set_aside(target: Target, ledger: str | None) -> Fields:
     """Show the last hundred events of each ledger that were set aside, newest first.
 
     `is_ours` says whether this service wrote one: then it can be taken back while its stream has
-    not gone on.
+    not gone on. `mac` says why it is not: `key retired` is one of this service, or of whoever got
+    hold of an event key of before. `taken_back_at` is when it got its number after all.
     """
     return {
         "events": [

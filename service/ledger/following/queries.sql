@@ -68,13 +68,21 @@ order by s.name
 
 -- name: status_set_aside
 -- How many events were refused a number so far, by the number that the last one was given; and how
--- many within the last day, of which a thousand are counted.
+-- many within the last day, of which a thousand are counted, without those that were taken back: they
+-- stand in `events` again, as they were.
 select
     coalesce((select max(id) from ledger.set_aside), 0) as ever,
     (
         select count(*) from (
-            select from ledger.set_aside
-            where set_aside_at > clock_timestamp() - interval '1 day'
+            select from ledger.set_aside as s
+            where
+                s.set_aside_at > clock_timestamp() - interval '1 day'
+                and not exists(
+                    select from ledger.events as e
+                    where
+                        e.originator_id = s.originator_id
+                        and e.originator_version = s.originator_version and e.mac = s.mac
+                )
             limit 1000
         ) as recent
     ) as lately

@@ -282,12 +282,23 @@ limit $1
 
 -- name: stuck
 -- What stands still in a ledger until somebody acts: streams that each read model or subscriber has
--- parked, and, without its name, events that were set aside within a week; of $1 at most of each.
+-- parked, and, without its name, events that were set aside within a week and not taken back; of $1
+-- at most of each.
 select p.read_model, count(distinct p.stream_id) as streams, min(p.parked_at) as since
 from (select read_model, stream_id, parked_at from ledger.parked limit $1) as p
 group by p.read_model
 union all
 select null, count(*), min(s.set_aside_at)
-from (select set_aside_at from ledger.set_aside order by id desc limit $1) as s
-where s.set_aside_at > clock_timestamp() - interval '7 days'
+from (
+    select set_aside_at, originator_id, originator_version, mac
+    from ledger.set_aside order by id desc limit $1
+) as s
+where
+    s.set_aside_at > clock_timestamp() - interval '7 days'
+    and not exists(
+        select from ledger.events as e
+        where
+            e.originator_id = s.originator_id and e.originator_version = s.originator_version
+            and e.mac = s.mac
+    )
 having count(*) > 0
