@@ -58,7 +58,7 @@ def test_every_command_exists(line):
 
 
 def test_every_command_that_ends_takes_json():
-    """As the runbook's introduction says."""
+    """As the runbook's introduction says, of those that the runbook has."""
     lacking: set[str] = set()
     for line in COMMANDS:
         command, _ = command_of(line)
@@ -130,4 +130,5 @@ def test_links_resolve():
     """Every section is in the list at the top, and no link is dead."""
     links = set(re.findall(r"\]\(#([^)]+)\)", TEXT))
     assert links <= runbook.anchors()
-    assert runbook.anchors() - {"runbook"} <= set(re.findall(r"\]\(#([^)]+)\)", TEXT[:2700]))
+    top = TEXT.partition("\n## ")[0]
+    assert runbook.anchors() - {"runbook"} <= set(re.findall(r"\]\(#([^)]+)\)", top))

@@ -2,6 +2,7 @@
 
 import http.client
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 import click
@@ -9,46 +10,83 @@ import click
 from service.app.setting import SettingsError
 from service.app.settings import Settings
 from service.cli.faults import one_line
+from service.cli.options import json_option
+from service.cli.output import show
+from service.cli.verdict import Fields, Findings, Fine, listed
 from service.operations.addresses import LIVE, READY, reached_at
 
 SECONDS_MAX: Final = 4.0
 """For each answer: less than the image's health check waits for both."""
+_UNREACHED: Final = "Operations listener silent"
+SILENT: Final = "nothing"
+CLOSED: Final = "nobody listens"
+_OFF: Final = "off"
+_WELL: Final = str(http.HTTPStatus.OK.value)
+SECTIONS: Final = {
+    (READY, str(http.HTTPStatus.SERVICE_UNAVAILABLE.value)): "PostgreSQL down",
+    (READY, SILENT): "Connections held open",
+    (LIVE, SILENT): _UNREACHED,
+}
+"""Of the runbook, by what is asked for and answered."""
 
 
 @click.command()
-def health() -> None:
+@json_option
+def health(*, as_json: bool) -> None:
     """Check that the `serve` or `worker` of this machine works; exits with 1 if not.
 
     Whether the API is ready, and whether the operations listener lives: those of them that listen,
-    of which there has to be one.
+    of which there has to be one. `see` is the section of the runbook that goes on from an answer.
+    `/health` of the operations listener says what is wrong with the service itself.
     """
     with one_line(SettingsError):
         settings = Settings.from_environment(require=frozenset())
-    asked = [
-        _status(settings.host, settings.port, READY),
-        _status(settings.operations_host, settings.operations_port, LIVE),
+    answer = _answer(
+        [
+            _asked("API", settings.host, settings.port, READY),
+            _asked("operations", settings.operations_host, settings.operations_port, LIVE),
+        ]
+    )
+    show(answer, as_json=as_json)
+    if isinstance(answer, Findings):
+        sys.exit(1)
+
+
+def _answer(listeners: Sequence[Fields]) -> Fields:
+    """Return what each listener answered, with the verdict."""
+    answering = [one for one in listeners if one["answer"] not in {CLOSED, _OFF}]
+    wrong = [
+        f"{one['address']}{one['path']} answers {one['answer']}"
+        for one in answering
+        if one["answer"] != _WELL
     ]
-    answers = [status for status in asked if status is not None]
-    if not answers:
-        click.echo("WRONG: nothing of ours listens here")
-        sys.exit(1)
-    if any(status != http.HTTPStatus.OK for status in answers):
-        click.echo("WRONG: it listens, and cannot work")
-        sys.exit(1)
-    click.echo("OK: it works")
+    answer = {"is_well": bool(answering) and not wrong, "listeners": listeners}
+    if not answering:
+        return Findings(answer, f'nothing of ours listens here; see "{_UNREACHED}" in the runbook')
+    return Findings(answer, listed(wrong)) if wrong else Fine(answer, "what listens here works")
 
 
-def _status(host: str, port: int, path: str) -> int | None:
-    """Return the status of a GET, 0 without an answer, None where nothing listens."""
-    if not port:
-        return None
-    connection = http.client.HTTPConnection(reached_at(host), port, timeout=SECONDS_MAX)
+def _asked(listener: str, host: str, port: int, path: str) -> Fields:
+    """Return what a listener of this machine answers to a GET."""
+    said = _said(reached_at(host), port, path) if port else _OFF
+    shown = f"[{host}]" if ":" in host else host
+    return {
+        "listener": listener,
+        "address": f"{shown}:{port}",
+        "path": path,
+        "answer": said,
+        "see": SECTIONS.get((path, said)),
+    }
+
+
+def _said(host: str, port: int, path: str) -> str:
+    connection = http.client.HTTPConnection(host, port, timeout=SECONDS_MAX)
     try:
         connection.request("GET", path, headers={"Host": "localhost"})
-        return connection.getresponse().status
+        return str(connection.getresponse().status)
     except ConnectionRefusedError:
-        return None
+        return CLOSED
     except (OSError, http.client.HTTPException):
-        return 0
+        return SILENT
     finally:
         connection.close()

@@ -30,9 +30,10 @@ reference as resources.
 
 All other commands are for the service's team.
 
-**Common options.** `--json` prints one JSON object, also for refusals and usage errors.
-`--data-dir PATH` works on the running `claim-ledger dev` of that directory. `--as EMAIL` names the
-person who runs the command.
+**Common options.** `--json` prints one JSON object, also for refusals and usage errors. Every
+command accepts it, except `dev`, `serve`, `worker` and `mcp`. The team's commands have two more:
+`--data-dir PATH` works on the running `claim-ledger dev` of that directory, and `--as EMAIL`
+names the person who runs the command.
 
 **Which installation.** Without `--data-dir`, a command works on the installation that the
 environment names: the URLs of the three ledgers (`CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on),
@@ -40,9 +41,10 @@ environment names: the URLs of the three ledgers (`CLAIM_LEDGER_ACCOUNTS_DATABAS
 and both `keygen` commands need no installation.
 
 **Who runs it.** The person must be a member of the team at that moment. The command's events name
-them as `staff:<staff id>`. The default of `--as` is `CLAIM_LEDGER_STAFF`, and on a `dev` its own
-member of the team. `staff add` needs nobody while the team is empty, and then records
-`system:installation`. `audit verify`, `audit check` and both `keygen` commands name nobody.
+them as `staff:<staff id>`; a command that only reads, or changes no fact, leaves no record. The
+default of `--as` is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of the team. `staff add`
+needs nobody while the team is empty, and then records `system:installation`. `audit verify`,
+`audit check` and both `keygen` commands name nobody.
 
 **Output and exit codes.** A command that checks something begins with a verdict, `OK: …` or
 `WRONG: …`. A refusal exits with 1: it is one line on stderr, or with `--json` the error envelope on

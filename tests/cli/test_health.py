@@ -1,5 +1,6 @@
 """`claim-ledger health`, which the image's health check runs."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -9,6 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from service.cli import cli
+from service.cli.health import SECTIONS
+from tests import runbook
 from tests.processes import free_port
 from tests.tables import every_row
 
@@ -59,3 +62,25 @@ def test_what_listens_has_to_work(host):
                 result = CliRunner().invoke(cli, ["health"], env=environment)
                 assert result.exit_code == code, result.output
                 assert result.output.startswith("WRONG: " if code else "OK: ")
+
+
+def test_each_listener_is_named_with_what_it_answered():
+    """By address and path, with the section of the runbook that goes on from there."""
+    with answering(503) as port, answering(None) as other:
+        given = {"PORT": str(port), "OPERATIONS_PORT": str(other)}
+        environment = {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
+        shown = CliRunner().invoke(cli, ["health"], env=environment)
+        told = CliRunner().invoke(cli, ["health", "--json"], env=environment)
+    assert shown.output.startswith(f"WRONG: 127.0.0.1:{port}/health/ready answers 503\n")
+    api = {"listener": "API", "address": f"127.0.0.1:{port}", "path": "/health/ready"}
+    operations = {"listener": "operations", "address": f"127.0.0.1:{other}"}
+    assert json.loads(told.output) == {
+        "is_well": False,
+        "listeners": [
+            api | {"answer": "503", "see": "PostgreSQL down"},
+            operations | {"path": "/health/live", "answer": "nobody listens", "see": None},
+        ],
+    }
+    assert told.exit_code == 1
+    anchors = {section.lower().replace(" ", "-") for section in SECTIONS.values()}
+    assert anchors <= runbook.anchors()

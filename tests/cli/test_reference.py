@@ -56,6 +56,30 @@ def test_every_team_command_takes_json_and_data_dir_and_names_somebody():
     assert lacking == []
 
 
+def test_documents_name_every_command_without_a_common_option():
+    """As README, runbook and reference have it, each command by its name."""
+    lacking = {
+        option: {
+            name.removeprefix("claim-ledger ")
+            for name, command in commands(cli)
+            if (option == "as_json" or name.count(" ") > 1)
+            and option not in {one.name for one in command.params}
+        }
+        for option in ("as_json", "data_dir", "person")
+    }
+    texts = {
+        path: " ".join(Path(path).read_text().split())
+        for path in ("README.md", "deploy/runbook.md", "docs/cli.md")
+    }
+    every = "Every command accepts (?:it|`--json`)"
+    claims = [(path, every, "as_json") for path in texts]
+    claims.append(("README.md", "accepts `--as`", "person"))
+    claims.append(("README.md", "`--data-dir`[^.`]* `dev`", "data_dir"))
+    for path, before, option in claims:
+        (named,) = re.findall(rf"{before}, except ((?:`[a-z -]+`(?:, | and )?)+)", texts[path])
+        assert set(re.findall(r"`([^`]+)`", named)) == lacking[option], (path, named)
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: one.name)
 def test_every_setting_is_documented_once(setting):
     """Each setting has one row."""
