@@ -8,6 +8,7 @@ from service.facts import (
     connections,
     endpoints,
     entities,
+    event_keys,
     lineages,
     onboardings,
     partners,
@@ -29,7 +30,7 @@ def _events(*modules: ModuleType) -> dict[str, type[Event]]:
     }
 
 
-ACCOUNTS: Final = _events(partners, reviews, endpoints, people, passkeys, lineages)
+ACCOUNTS: Final = _events(partners, reviews, endpoints, people, passkeys, event_keys, lineages)
 """What the ledger of accounts holds."""
 
 PARTNER_LEDGER: Final = _events(entities, connections, onboardings, claims, privacy, lineages)

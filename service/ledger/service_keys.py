@@ -228,9 +228,13 @@ class ServiceKeyStore:
         Raises EventKeyRefused where the last one does not sign yet, or there is no id left.
         """
         await self.get()  # an installation that nobody has used has none
-        writes = self._accounts.writes
-        rows = await writes.fetch(_SQL.event_keys)
-        roots = self._roots(rows)
+        async with self._accounts.writes.connection() as connection:
+            return await self.add_event_key_in(connection)
+
+    async def add_event_key_in(self, connection: Connection) -> tuple[int, datetime]:
+        """Do the same in the caller's transaction, once the secrets are there."""
+        schema = self._accounts.schema
+        roots = self._roots(await connection.fetch(_SQL.event_keys.on(schema)))
         key_id = max(roots.keys) + 1
         if key_id > _LAST:
             raise EventKeyRefused(f"there are {_LAST} event keys, which is all there can be")
@@ -238,8 +242,8 @@ class ServiceKeyStore:
             raise EventKeyRefused(f"event key {key_id - 1} is new and does not sign yet")
         name = event_key_name(key_id, since_start=roots.since_start)
         wrapped = self._master_keys.wrap(secrets.token_bytes(KEY_BYTES), name)
-        row = await writes.fetchrow(
-            _SQL.event_keys_insert,
+        row = await connection.fetchrow(
+            _SQL.event_keys_insert.on(schema),
             *(key_id, roots.since_start, wrapped, self._master_keys.newest, SIGNS_AFTER),
         )
         if row is None:

@@ -13,6 +13,11 @@ from tests.terminal import answered
 from tests.world import claim_body
 
 CANARY = "canary-Zoë"
+DRAWN = """
+select event -> 'meta' ->> 'actor', event -> 'data'
+from accounts.events, lateral (select convert_from(state, 'UTF8')::jsonb as event) as opened
+where topic = 'EventKeyAdded'
+"""
 
 
 def claim_about(team: Team, demo, email: str, reference: str) -> str:
@@ -274,11 +279,15 @@ def test_rotation_with_one_key_has_nothing_to_do(team):
 
 
 def test_an_event_key_is_rotated(team):
-    """Beside a service that runs; a second time it has to wait."""
+    """Beside a service that runs, on record; a second time it has to wait, and records nothing."""
     answer = team.do("keys-at-rest", "rotate-event-key")
     assert (answer["event_key"], answer["signs_from"][-1]) == (2, "Z")
     refused = team.raw("keys-at-rest", "rotate-event-key")
     assert "event key 2 is new and does not sign yet" in refused.stderr
+    with psycopg.connect(team.dev.facts["database_url"]) as owner:
+        ((actor, said),) = owner.execute(DRAWN).fetchall()
+    assert actor.startswith("staff:stf_")
+    assert (said["event_key"], said["signs_from"][:23]) == (2, answer["signs_from"][:23])
 
 
 def test_rotation_names_a_missing_key(team, demo):

@@ -38,6 +38,7 @@ _VALUES: dict[str, Any] = {
     "documents": [Document("doc_1", "entities/a.pdf", "application/pdf", 1, 2**60, "AAAAAA==")],
     "filenames": [f"{CANARY}.pdf", "b.pdf"],
     "expires_at": AT,
+    "signs_from": AT,
     "effective_at": AT,
     "credential_id": b"\x00\xff",
     "public_key": b"\x00\xff",
