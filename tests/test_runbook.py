@@ -85,6 +85,19 @@ def test_every_block_of_sql_runs(module_database_url, block):
                 assert owner.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
 
 
+@pytest.mark.parametrize("section", ["Mail stuck", "Mail withheld"])
+def test_both_outboxes_are_mended_alike(section):
+    """What is done to a mail of live can be done to a notice of accounts; lists tell them apart."""
+    text = TEXT.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    live, accounts = (
+        re.findall(rf"{ledger}\.mail_outbox ((?:where|set) .*?);", text, re.DOTALL)
+        for ledger in ("live", "accounts")
+    )
+    assert live
+    assert live == accounts
+    assert set(re.findall(r"select message_id, (\w+)", text)) <= {"version"}
+
+
 async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
     """Even if the log has grown past it: it continues after the shared events."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
