@@ -1,5 +1,6 @@
 """`claim-ledger projections`, as an operator runs it next to a running service."""
 
+import re
 import subprocess
 
 import psycopg
@@ -173,22 +174,31 @@ def test_a_rebuild_that_would_lose_rows_needs_park(team, owner, claim_ids):
         told = team.raw("projections", "rebuild", *one)
         code, refused = team.answer("projections", "rebuild", *one)
         left = owner.execute(HISTORY, [claim_ids[4]]).fetchone()
-        parking, parked = team.answer("projections", "rebuild", *one, "--park")
+        parked = team.raw("projections", "rebuild", *one, "--park")
+        status = team.answer("projections", "status")
         gone = owner.execute(HISTORY, [claim_ids[4]]).fetchone()
     finally:
         rewrite(owner, append_id, state)
-    assert "Nothing was swapped. Mend the code, or park them by --park." in told.stderr
+    assert "Nothing was swapped. Mend the code, or park by --park." in told.stderr
     (row,) = refused["rebuilt"]
     assert (told.returncode, code, row["swapped"]) == (1, 1, False)
     assert row["put_aside"] == len(refused["put_aside"]) > 0
     first = refused["put_aside"][0]
     assert (first["position"], first["fault"].partition(":")[0]) == (position, "Unreadable")
-    assert (parking, parked["rebuilt"][0]["swapped"]) == (1, True)
+    assert parked.returncode == 0
+    assert re.match(r"OK: 1 read model rebuilt, \d+ events? parked\n", parked.stdout)
+    assert (status[0], bool(status[1]["parked"])) == (1, True)
     assert rows == left > (0,)
     assert gone < rows
     team.do("projections", "rollback", *one)
     assert owner.execute(HISTORY, [claim_ids[4]]).fetchone() == rows
     assert team.do("projections", "status")["parked"] == []
+
+
+def test_park_is_refused_where_no_row_follows_the_log(team):
+    """Such rows are written with their events, and have nothing to be parked by."""
+    done = team.raw("projections", "rebuild", "claim_list", "--ledger", "live", "--park")
+    assert (done.returncode, "none can be parked" in done.stderr) == (2, True)
 
 
 def rewrite(owner, append_id, state):

@@ -64,7 +64,8 @@ def _spares(options: Mapping[str, object]) -> int:
 @click.option(
     "--park",
     is_flag=True,
-    help="Swap even if events of the live rows can no longer be applied, and park those events.",
+    help="Swap even if events of the live rows can no longer be applied, and park those events. "
+    "Only a catch-up read model can.",
 )
 async def rebuild(
     target: Target,
@@ -83,11 +84,18 @@ async def rebuild(
 
     An event that cannot be read or applied refuses the rebuild. For a catch-up read model, such
     events and what follows them in their streams are counted, at most 20 are listed, and the live
-    rows stay. With `--park`, the new rows are swapped in without those events, which are parked.
-    Either way it exits with 1. Events that were already parked stay parked and refuse nothing.
+    rows stay, and it exits with 1. With `--park`, the new rows are swapped in without those events,
+    which are parked: `projections status` exits with 1 until `projections retry` has applied them.
+    Events that were already parked stay parked and refuse nothing.
     """
     if (name is None) != everything:
         raise click.UsageError("Give the name of a read model, or --all.")
+    models = _chosen(target, name, ledger)
+    if park and all(model.kind == "inline" for model in models):
+        raise click.UsageError(
+            f"The rows of {name} are written with the events, so that none can be parked. Mend the "
+            "code that applies them."
+        )
 
     async def work(session: RebuildSession, model: ReadModel, advance: Advance) -> Completed:
         done = await session.rebuild(model, advance, if_equal=if_equal, park=park)
@@ -104,20 +112,18 @@ async def rebuild(
         }
         if done.put_aside and not swapped:
             warn(
-                f"{_place(model)}: {len(done.put_aside)} events that the live rows have cannot be "
-                "applied. Nothing was swapped. Mend the code, or park them by --park."
+                f"{_place(model)}: {counted(len(done.put_aside), 'event')} that the live rows have "
+                "cannot be applied. Nothing was swapped. Mend the code, or park by --park."
             )
         return Completed(row, done.compared, done.put_aside)
 
-    models = _chosen(target, name, ledger)
     answer = await _each(target, models, "rebuilding", work, "rebuilt")
-    is_well = all(row["swapped"] for row in answer["rebuilt"]) and not answer["put_aside"]
-    if not is_well:
-        left = [_of(row) for row in answer["rebuilt"] if not row["swapped"]]
-        return Findings(
-            answer, f"not swapped: {listed(left)}" if left else _aside(answer["rebuilt"])
-        )
-    return Fine(answer, f"{counted(len(answer['rebuilt']), 'read model')} rebuilt")
+    left = [_of(row) for row in answer["rebuilt"] if not row["swapped"]]
+    if left:
+        return Findings(answer, f"not swapped: {listed(left)}")
+    aside = sum(row["put_aside"] for row in answer["rebuilt"])
+    beside = f", {counted(aside, 'event')} parked" if aside else ""
+    return Fine(answer, f"{counted(len(answer['rebuilt']), 'read model')} rebuilt{beside}")
 
 
 @team_command
