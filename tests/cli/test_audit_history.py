@@ -232,9 +232,29 @@ def test_a_retry_applies_parked_streams(team, claim, owner):
 
 
 def test_an_unknown_read_model_is_wrong_usage(team):
-    """The error lists the existing names."""
+    """The error lists the existing names, of the ledger that was given alone."""
     done = team.raw("projections", "retry", "claim_list")
     assert (done.returncode, "there are activity" in done.stderr) == (2, True)
+    of_live = team.raw("projections", "retry", "webhooks", "--ledger", "live")
+    names = "activity, documents, mail, partner_events, processing"
+    said = f"Nothing named 'webhooks' parks events in live; there are {names}."
+    assert (of_live.returncode, said in of_live.stderr) == (2, True)
+
+
+def test_a_retry_of_a_queue_says_that_it_queued(team, claim, owner):
+    """What is done with it, the worker finds out later."""
+    del claim  # its message is what was handed over
+    place = "select position, originator_id from live.log join live.events using (append_id)"
+    (position, stream_id) = owner.execute(
+        f"{place} where topic = 'FirstMessagePosted' order by position desc limit 1"
+    ).fetchone()
+    park = "insert into live.parked values ('processing', %s, %s, 'Refused', now())"
+    owner.execute(park, (position, stream_id))
+    done = team.raw("projections", "retry", "processing", "--ledger", "live")
+    assert (done.returncode, done.stdout.partition("\n")[0]) == (
+        0,
+        "OK: 1 event of processing queued again, nothing is parked",
+    )
 
 
 def test_hashes_of_secrets_are_left_out(team):

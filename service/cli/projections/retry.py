@@ -1,17 +1,25 @@
 """`claim-ledger projections retry`."""
 
+from typing import Final
+
 import click
 
 from service.app.bootstrap import Service
+from service.claims.hand_overs import HandOverQueue
 from service.cli.faults import one_line
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.projections.status import parked_rows
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings, Fine, counted
 from service.core.errors import Refusal
+from service.documents.checks import DocumentCheckQueue
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.parking import RetryRefused
 from service.ledger.ledger import Ledger
+from service.mail.queueing import MailSubscriber
+
+_QUEUES: Final = {HandOverQueue.name, DocumentCheckQueue.name, MailSubscriber.name}
+"""Subscribers that queue what others do later."""
 
 
 @team_command
@@ -19,7 +27,11 @@ from service.ledger.ledger import Ledger
 @ledger_option
 @click.option("--position", type=WholeNumber(1), help="Only the stream of the event parked there.")
 async def retry(target: Target, name: str, ledger: str | None, position: int | None) -> Fields:
-    """Retry the parked streams of a read model or subscriber; exits with 1 if any remains."""
+    """Retry the parked streams of a read model or subscriber; exits with 1 if any remains.
+
+    A retry of `mail`, `processing` or `documents` queues again what the worker then does: it parks
+    again what fails again (`projections status`).
+    """
     chosen = _chosen(target.service, name, ledger)
     before = [row for where, _ in chosen for row in await _parked(where, name)]
     if position is not None and not any(row["position"] == position for row in before):
@@ -32,7 +44,8 @@ async def retry(target: Target, name: str, ledger: str | None, position: int | N
     answer = {"applied": applied, "parked": left}
     if left:
         return Findings(answer, f"{counted(len(left), 'event')} of {name} still parked")
-    return Fine(answer, f"{counted(applied, 'event')} of {name} applied, nothing is parked")
+    done = "queued again" if name in _QUEUES else "applied"
+    return Fine(answer, f"{counted(applied, 'event')} of {name} {done}, nothing is parked")
 
 
 def _chosen(
@@ -45,9 +58,15 @@ def _chosen(
         if subscriber.name == name and ledger in {None, where.name}
     ]
     if not chosen:
-        known = {subscriber.name for every in service.parking.values() for subscriber in every}
+        known = {
+            subscriber.name
+            for where, every in service.parking.items()
+            for subscriber in every
+            if ledger in {None, where}
+        }
+        place = f" in {ledger}" if ledger else ""
         found = ", ".join(sorted(known))
-        raise click.UsageError(f"Nothing named {name!r} parks events; there are {found}.")
+        raise click.UsageError(f"Nothing named {name!r} parks events{place}; there are {found}.")
     return chosen
 
 
