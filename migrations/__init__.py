@@ -27,14 +27,18 @@ class MigrationFailed(Exception):
     """A revision could not be applied; those before it were. `str()` is one line."""
 
 
+class MigrationUnavailable(MigrationFailed):
+    """PostgreSQL is away or refuses the login, or something stays locked: try again later."""
+
+
 def migrate(database_url: str, ledger_urls: Mapping[str, str] | None = None) -> list[str]:
     """Bring the database to the newest revision, and make the logins of the ledgers' URLs.
 
     Return their names. Each revision all or nothing, as the owner; safe to run from several places
     at once, beside the release before, and again.
 
-    Raises MigrationFailed when PostgreSQL is away, refuses the login, denies a privilege, or when a
-    table stays locked.
+    Raises MigrationFailed when PostgreSQL denies a privilege, and MigrationUnavailable when it is
+    away, refuses the login, or a table stays locked.
     """
     # Slow to import, and most commands have no use for them.
     import psycopg
@@ -48,9 +52,9 @@ def migrate(database_url: str, ledger_urls: Mapping[str, str] | None = None) -> 
         config.attributes["logins"] = logins
         upgrade(config)
     except DBAPIError as error:
-        raise MigrationFailed(_one_line(error.orig)) from error
+        raise _failed(error.orig) from error
     except psycopg.Error as error:
-        raise MigrationFailed(_one_line(error)) from error
+        raise _failed(error) from error
     return sorted(logins)
 
 
@@ -102,7 +106,7 @@ def is_newest(database_url: str) -> bool:
     except psycopg.errors.UndefinedTable:
         return False
     except psycopg.Error as error:
-        raise MigrationFailed(_one_line(error)) from error
+        raise _failed(error) from error
     return rows == [(newest_revision(),)]
 
 
@@ -111,6 +115,11 @@ def newest_revision() -> str:
     return max(path.name.partition("_")[0] for path in (_HERE / "versions").glob("*_*.py"))
 
 
-def _one_line(error: BaseException | None) -> str:
+def _failed(error: BaseException | None) -> MigrationFailed:
+    """Return what an error of the driver's means, in one line."""
+    import psycopg
+
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    line = lines[0] if lines else type(error).__name__
+    is_away = isinstance(error, psycopg.OperationalError)
+    return (MigrationUnavailable if is_away else MigrationFailed)(line)

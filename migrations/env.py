@@ -6,7 +6,7 @@ import psycopg
 from alembic import context
 from sqlalchemy import Connection, create_engine, pool
 
-from migrations import CONNECT_SECONDS_MAX, MigrationFailed, is_newest
+from migrations import CONNECT_SECONDS_MAX, MigrationFailed, MigrationUnavailable, is_newest
 from migrations.logins import make_logins
 from migrations.sequences import advance_sequences
 
@@ -81,7 +81,7 @@ def _wait_for_others(connection: Connection) -> None:
             if taken.scalar():
                 return
         if time.monotonic() > ends_at:
-            raise MigrationFailed("another migrator has been running for an hour")
+            raise MigrationUnavailable("another migrator has been running for an hour")
         time.sleep(0.1)
 
 

@@ -9,6 +9,8 @@ from service.app.setting import SettingsError
 from service.app.settings import MIGRATE, Settings
 from service.cli.faults import one_line
 from service.cli.options import json_option
+from service.cli.output import refuse
+from service.core.errors import Refusal
 from service.facts.caller import LEDGERS
 
 
@@ -20,11 +22,16 @@ def migrate(*, as_json: bool) -> None:
     Each of claim_ledger_accounts, claim_ledger_live and claim_ledger_test gets the password of its
     URL in the settings. Nothing else of the service needs the owner's login, but for rebuilds.
     """
-    with one_line(SettingsError, migrations.MigrationFailed):
+    with one_line(SettingsError):
         settings = Settings.from_environment(require=MIGRATE)
         urls = {name: settings.values[f"{name.upper()}_DATABASE_URL"] for name in LEDGERS}
-        given = {name: url for name, url in urls.items() if url is not None}
+    given = {name: url for name, url in urls.items() if url is not None}
+    try:
         logins = migrations.migrate(settings.database_url, given)
+    except migrations.MigrationUnavailable as error:
+        refuse(Refusal("service_unavailable", str(error)), as_json=as_json)
+    except migrations.MigrationFailed as error:
+        raise click.ClickException(str(error)) from error
     if as_json:
         answer = {"revision": migrations.newest_revision(), "logins": logins}
         click.echo(json.dumps(answer))

@@ -4,18 +4,33 @@ import json
 import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from migrations import MigrationFailed, is_newest, newest_revision
+import migrations
+from migrations import MigrationFailed, MigrationUnavailable, is_newest, newest_revision
 from migrations import migrate as apply
 from service.facts.caller import LEDGERS
 from tests import runbook
 from tests.databases import login_url
 from tests.dev_process import environment, run
 from tests.world import MASTER_KEY
+
+BEFORE = sorted(path.name[:4] for path in Path(migrations.__file__).parent.glob("versions/0*"))[-2]
+"""The revision before the newest."""
+LOCK_ALL = """
+do $$
+declare place text;
+begin
+    for place in select format('%I.%I', schemaname, tablename) from pg_tables
+    where schemaname in ('accounts', 'live', 'test') loop
+        execute 'lock table ' || place;
+    end loop;
+end $$
+"""
 
 
 @pytest.fixture
@@ -28,9 +43,9 @@ def empty_url(postgres_url):
         connection.execute(f"drop database {name} with (force)")
 
 
-def migrate(url: str):
+def migrate(url: str, *options: str):
     """Run the command on a database."""
-    return run("migrate", env=environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY))
+    return run("migrate", *options, env=environment(DATABASE_URL=url, MASTER_KEYS=MASTER_KEY))
 
 
 def test_concurrent_migrations_succeed(empty_url):
@@ -97,6 +112,18 @@ def test_an_unusable_database_is_reported_in_one_line(empty_url, change, said):
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert said in done.stderr
     assert url.split(":")[2].partition("@")[0] not in done.stderr
+    assert json.loads(migrate(url, "--json").stdout)["code"] == "service_unavailable"
+
+
+def test_a_table_that_stays_locked_is_an_outage(database_url, monkeypatch):
+    """Nothing is wrong with what was asked for: the same command succeeds later."""
+    monkeypatch.setattr(migrations, "LOCKED_SECONDS_MAX", 0)
+    with psycopg.connect(database_url) as somebody:
+        somebody.execute("update public.alembic_version set version_num = %s", [BEFORE])
+        somebody.commit()
+        somebody.execute(LOCK_ALL)
+        with pytest.raises(MigrationUnavailable, match="lock timeout"):
+            apply(database_url)
 
 
 def test_a_database_of_another_encoding_is_refused_in_one_line(postgres_url):
@@ -121,6 +148,7 @@ def test_insufficient_rights_are_one_line(postgres_url, empty_url):
         connection.execute(f"drop role {name}")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "permission denied" in done.stderr
+    assert done.stderr.startswith("Error: ")
 
 
 OLD = "claim_ledger_service"
