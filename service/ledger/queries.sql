@@ -45,7 +45,8 @@ select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($
 
 -- name: event_keys
 -- The keys that bind events to this service, wrapped, and whether each may sign by now.
-select key_id, since_start, wrapped, master_key_id, signs_from <= clock_timestamp() as may_sign
+select
+    key_id, since_start, wrapped, master_key_id, signs_from, signs_from <= clock_timestamp() as may_sign
 from ledger.event_keys
 
 -- name: event_keys_insert

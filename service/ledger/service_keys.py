@@ -184,6 +184,12 @@ class ServiceKeyStore:
                 raise KeyGone(_EVENT_KEYS_GONE)
         return self._roots(rows) if rows else None
 
+    async def next_event_key(self) -> tuple[int, datetime] | None:
+        """Return the event key that was drawn and does not sign yet, and from when on it does."""
+        rows = await self._accounts.reads.fetch(_SQL.event_keys)
+        waiting = [(row["key_id"], row["signs_from"]) for row in rows if not row["may_sign"]]
+        return max(waiting, default=None)
+
     async def _has_event_keys(self) -> bool:
         """Return whether there must be keys of events, going by all else that is stored."""
         if self._loaded is not None:

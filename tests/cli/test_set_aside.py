@@ -1,4 +1,4 @@
-"""`claim-ledger audit set-aside` and `take-back` on an installation without other processes."""
+"""`claim-ledger audit set-aside`, `take-back` and `bind` on an installation of no processes."""
 
 import json
 
@@ -49,3 +49,27 @@ def test_what_was_set_aside_is_listed_and_taken_back(as_named, owner):
     assert (again.returncode, "it was taken back already" in again.stdout) == (1, True)
     (accounts, *_) = json.loads(as_named("projections", "status", STAFF=TEAM).stdout)["ledgers"]
     assert (accounts["set_aside"], accounts["set_aside_lately"]) == (1, 0)
+
+
+def test_a_key_that_does_not_sign_yet_retires_no_other(as_named, owner):
+    """`audit bind` says when it will; afterwards it retires the earlier key, once."""
+    as_named("staff", "add", TEAM)
+
+    def bind():
+        # Of a log without events: in the others, some are by the earlier key, and too young.
+        return as_named("audit", "bind", "--ledger", "live", STAFF=TEAM, as_json=False)
+
+    before = bind()
+    drawn = json.loads(as_named("keys-at-rest", "rotate-event-key", STAFF=TEAM).stdout)
+    early = bind()
+    owner.execute("update accounts.event_keys set signs_from = now() - interval '1 hour'")
+    late, again = bind(), bind()
+    assert (before.returncode, before.stdout.startswith("OK: nothing to do")) == (0, True)
+    assert early.returncode == 1
+    said = f"WRONG: event key 2 does not sign before {drawn['signs_from']}, and no earlier one"
+    assert early.stdout.startswith(said)
+    assert (late.returncode, again.returncode) == (0, 0)
+    assert late.stdout.startswith("OK: later events of live need a MAC")
+    assert again.stdout.startswith("OK: nothing to do")
+    retired = "select count(*) from live.events where topic = 'EventsBound'"
+    assert owner.execute(retired).fetchone() == (1,)
