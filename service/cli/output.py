@@ -101,9 +101,23 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
         spool.flush()
     if isinstance(answer, Told) and answer.verdict and not as_json:
         click.echo(f"{_text(answer.verdict)}\n")
-    (_print_object if as_json else _print_text)(answer)
+    (_print_object if as_json else _print_text)(answer if as_json else _labelled(answer))
     for spool in spools:
         spool.close()
+
+
+def _labelled(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return an answer with the names of its fields as people read them, in its tables, too."""
+    if not isinstance(answer, Told) or not answer.labels:
+        return answer
+
+    def named(fields: Mapping[str, Any]) -> dict[str, Any]:
+        return {answer.labels.get(name, name): value for name, value in fields.items()}
+
+    return {
+        name: [named(row) for row in value] if _is_table(value) else value
+        for name, value in named(answer).items()
+    }
 
 
 def columns_of(row: Row, *names: str) -> dict[str, Any]:

@@ -11,28 +11,42 @@ _FAULTS_SHOWN: Final = 3
 _UNITS: Final = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
+_AS_THEY_ARE: Final[Mapping[str, str]] = {}
+
+
 class Told(Fields):
-    """An answer with a verdict, which people read above it; a program gets the facts alone."""
+    """An answer with a verdict, which people read above it; a program gets the facts alone.
 
-    verdict: str = ""
+    `labels` are what people read in the place of fields' names.
+    """
 
-    def __init__(self, fields: Mapping[str, Any], verdict: str = "") -> None:
+    def __init__(
+        self,
+        fields: Mapping[str, Any],
+        verdict: str = "",
+        labels: Mapping[str, str] = _AS_THEY_ARE,
+    ) -> None:
         super().__init__(fields)
         self.verdict = verdict
+        self.labels = labels
 
 
 class Findings(Told):
     """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
-    def __init__(self, fields: Mapping[str, Any], verdict: str) -> None:
-        super().__init__(fields, f"WRONG: {verdict}")
+    def __init__(
+        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
+    ) -> None:
+        super().__init__(fields, f"WRONG: {verdict}", labels)
 
 
 class Fine(Told):
     """An answer that reports that all is well."""
 
-    def __init__(self, fields: Mapping[str, Any], verdict: str) -> None:
-        super().__init__(fields, f"OK: {verdict}")
+    def __init__(
+        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
+    ) -> None:
+        super().__init__(fields, f"OK: {verdict}", labels)
 
 
 def counted(number: int, one: str, several: str = "") -> str:

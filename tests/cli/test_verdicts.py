@@ -31,13 +31,17 @@ def test_the_verdict_of_a_verification_says_what_it_rests_on(capsys):
         [good, Verdict.of("test", 1, b"", published=1)], "last checkpoint signed just now"
     )
     show(answer, as_json=False)
-    first, second, *_ = capsys.readouterr().out.splitlines()
+    text = capsys.readouterr().out
+    first, second, *_ = text.splitlines()
     assert first == (
         "OK: 2 ledgers, 20 events, last checkpoint signed just now, compared with 3 published ones"
     )
     assert second == ""
+    assert "set_aside" not in text
+    assert text.count("lost_checkpoints") == 2  # of the ledger that is shown, and of all
     show(answer, as_json=True)
-    assert json.loads(capsys.readouterr().out)["ok"] is True
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ok"], told["set_aside"]) == (True, 0)
     bad = answer_of([good, Verdict.of("test", 1, b"", fault=Fault(2, "an event is gone"))])
     assert isinstance(bad, Findings)
     assert bad.verdict == "WRONG: test: an event is gone"

@@ -37,6 +37,8 @@ from service.facts.caller import LEDGERS
 
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NOTE_BYTES_MAX: Final = 4 * NOTE_MAX
+_LABELS: Final = {"set_aside": "lost_checkpoints", "set_aside_size": "largest_lost_checkpoint"}
+"""To people, what `projections status` and `audit set-aside` have set aside are events."""
 PROCESSES_MAX: Final = 4
 """This one included; as many connections to the ledger."""
 
@@ -160,7 +162,8 @@ async def verify(
     dates of checkpoints that cannot be right, which nobody signs.
 
     `published` counts the published checkpoints that the log was compared with: without any, all
-    evidence is the database's own. An export of a part proves that part: `from`, `entity` and
+    evidence is the database's own. `lost_checkpoints`, in JSON `set_aside`, are those of events
+    that a later lineage names as lost. An export of a part proves that part: `from`, `entity` and
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
     absent. With them, it also checks that this service wrote every event.
     """
@@ -244,7 +247,7 @@ def answer_of(verdicts: Sequence[Verdict], more: str = "") -> Told:
         about = {"about": f"what follows is of {shown.ledger} alone; all of them are in `ledgers`"}
         answer = {"ok": shown.ok, **about, **answer}
         answer["ledgers"] = [_fields(verdict) for verdict in verdicts]
-    return (Findings if faulty else Fine)(answer, _verdict(verdicts, more))
+    return (Findings if faulty else Fine)(answer, _verdict(verdicts, more), _LABELS)
 
 
 def _fields(verdict: Verdict) -> Fields:
@@ -276,7 +279,7 @@ def _of_export(
     covers = {"from": verdict.first, "entity": verdict.entity, "events": verdict.events}
     answer = {name: fields.pop(name) for name in ("ok", "ledger")}
     answer |= {name: value for name, value in covers.items() if value is not None}
-    return (Fine if verdict.ok else Findings)(answer | fields, told)
+    return (Fine if verdict.ok else Findings)(answer | fields, told, _LABELS)
 
 
 def _compared(verdict: Verdict, export: Path, stated: StreamsNote) -> Verdict:
