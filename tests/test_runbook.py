@@ -11,7 +11,9 @@ import pytest
 
 from service.app.bootstrap import Service
 from service.cli import cli
+from service.facts.caller import LEDGERS
 from service.ledger.database import WrongLogin, is_infrastructure_error
+from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
 from tests import runbook
@@ -116,6 +118,27 @@ async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
         after = await _mail(world.service)
     assert (before.fault, before.position) == (AHEAD, 2)
     assert (after.fault, after.position, after.lag_events) == (None, 1, 2)
+
+
+async def test_every_subscriber_can_go_on_after_a_cut(database_url, tmp_path):
+    """The section has what comes again of each that is no read model, and statements for each."""
+    text = TEXT.partition("*Ahead of the log:*")[2].partition("*An event that cannot be read:*")[0]
+    service = Service(settings_for(database_url, tmp_path))
+    others = {
+        f"{ledger}.{subscriber.name}"
+        for ledger, every in service.parking.items()
+        for subscriber in every
+        if not isinstance(subscriber, CatchUpProjection)
+    }
+    assert set(re.findall(r"`((?:accounts|live|test)\.\w+)`", text)) == others
+    assert set(re.findall(r"update (\w+)\.subscriptions set position", text)) == set(LEDGERS)
+
+
+def test_each_finding_about_keys_has_its_row():
+    """Of each list that `keys-at-rest verify` has."""
+    text = TEXT.partition("\n## Keys at rest\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"`(\w+_keys)`", text.partition("| finding |")[2])
+    assert {"lost_keys", "unfit_keys", "faulty_keys"} <= set(listed)
 
 
 async def _mail(service: Service) -> Progress:
