@@ -171,7 +171,6 @@ def test_exc_info_without_an_error(lines: Lines) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "event"),
     [
-        ("_granian", "Starting granian (main PID: 7)", "Starting granian"),
         ("_granian", f"Listening at: {CANARY}", "Listening at"),
         ("granian.access", "[%(time)s] %(path)s", "a line of a library"),
         ("asyncio", f"Exception in callback f({CANARY!r})", "Exception in callback f"),
@@ -195,6 +194,22 @@ def test_library_messages_are_cut_at_the_first_value(
     assert (line["event"], line["level"], line["logger"]) == (event, "warning", name)
     assert str(line["place"]).endswith(":test_library_messages_are_cut_at_the_first_value")
     assert "canary" not in json.dumps(line)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("Starting granian (main PID: 7)", {"event": "Starting granian", "pid": 7}),
+        ("Listening at: http://127.0.0.1:8000", {"event": "Listening", "port": 8000}),
+        ("Listening at: http://[::1]:8000", {"event": "Listening", "port": 8000}),
+        ("Spawning worker-1 with PID: 42", {"event": "Spawning worker-1", "pid": 42}),
+    ],
+)
+def test_a_process_has_its_numbers(lines: Lines, message: str, shown: dict[str, object]) -> None:
+    """Where Granian's line is about one: without it, the line would end in the middle."""
+    logging.getLogger("_granian").warning(message)
+    (line,) = lines()
+    assert {name: line.get(name) for name in shown} == shown
 
 
 def test_library_extras_are_ignored(lines: Lines) -> None:

@@ -5,6 +5,7 @@ which quote values. Of libraries' lines only the parts are kept that are known t
 """
 
 import logging
+import re
 import sys
 from collections import deque
 from collections.abc import Iterator
@@ -54,6 +55,15 @@ TRACE_LINES_MAX: Final = 100
 _KNOWN_LIBRARIES: Final = frozenset({"_granian", "granian", "asyncio", "asyncpg", "alembic"})
 _UNKNOWN: Final = "a line of a library"  # without any of the marks below
 _VALUES_AFTER: Final = "(<[{:='\"%\n"
+_NUMBERED: Final = tuple(
+    re.compile(pattern, re.ASCII)
+    for pattern in (
+        r"(?P<event>Starting granian) \(main PID: (?P<pid>\d{1,10})\)",
+        r"(?P<event>Listening) at: \S*:(?P<port>\d{1,5})",
+        r"(?P<event>Spawning worker-\d{1,5}) with PID: (?P<pid>\d{1,10})",
+    )
+)
+"""Lines of Granian about a number that a line of ours may have."""
 
 GRANIAN_LOGGING: Final[dict[str, object]] = {
     "handlers": {},
@@ -153,6 +163,10 @@ def _given(record: logging.LogRecord) -> EventDict:
     # The template, never the formatted message: its arguments are values.
     known = record.name.partition(".")[0] in _KNOWN_LIBRARIES
     text = str(record.msg) if known else _UNKNOWN
+    if record.name == "_granian":
+        for found in filter(None, (pattern.fullmatch(text) for pattern in _NUMBERED)):
+            named = found.groupdict()
+            return {"event": named.pop("event")} | {key: int(it) for key, it in named.items()}
     cut = min((at for mark in _VALUES_AFTER if (at := text.find(mark)) >= 0), default=len(text))
     return {"event": text[:cut].strip() or _UNKNOWN, "exc_info": record.exc_info}
 
