@@ -17,6 +17,7 @@ from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
 from tests import runbook
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for, world_on
 
 TEXT = runbook.PATH.read_text()
@@ -120,10 +121,11 @@ async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):
     assert (after.fault, after.position, after.lag_events) == (None, 1, 2)
 
 
-async def test_every_subscriber_can_go_on_after_a_cut(database_url, tmp_path):
+def test_every_subscriber_can_go_on_after_a_cut(tmp_path):
     """The section has what comes again of each that is no read model, and statements for each."""
     text = TEXT.partition("*Ahead of the log:*")[2].partition("*An event that cannot be read:*")[0]
-    service = Service(settings_for(database_url, tmp_path))
+    settings = settings_for("postgresql://nobody@127.0.0.1:1/none", tmp_path)
+    service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
     others = {
         f"{ledger}.{subscriber.name}"
         for ledger, every in service.parking.items()
