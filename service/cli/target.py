@@ -14,18 +14,18 @@ from asyncpg import PostgresError
 from service.app.bootstrap import Service
 from service.app.key_service import KeyServiceFault
 from service.app.setting import SettingsError
-from service.app.setting_values import database_place
 from service.app.settings import LEDGER_URLS, TEAM, Settings, given
 from service.app.storage import storage_of_mode
 from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
 from service.cli.options import as_option, json_option
+from service.cli.outage import why
 from service.cli.output import refuse, show
 from service.cli.verdict import Findings
 from service.core import logs
 from service.core.errors import Refusal, invalid
 from service.core.spares import NO_SPARES, Spares
-from service.ledger.database import LedgerError, WrongLogin
+from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyGone, KeyUnknown
 from service.ledger.events import Cause, Unreadable
 from service.ledger.sequencer import HeadAltered
@@ -42,25 +42,6 @@ DEV_DIRECTORY = Path(".claim-ledger")
 
 Named = Literal["always", "unless-first", "never"]
 """Whether a command names a member of the team; `unless-first`: only once there is one."""
-
-_NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
-_WHY = {
-    "InvalidPasswordError": "PostgreSQL refuses the password of a database URL: is it the one that "
-    "`claim-ledger migrate` was given?",
-    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of a database URL.",
-    "InvalidCatalogNameError": "PostgreSQL has no such database.",
-    "InvalidParameterValueError": _NOT_MIGRATED,
-    "InvalidSchemaNameError": _NOT_MIGRATED,
-    "UndefinedTableError": _NOT_MIGRATED,
-    "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs, or "
-    "a policy would hide rows from it: `audit verify` tells more.",
-    "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
-    "Nothing is lost; try again.",
-    "UnboundEvent": "A stream has an event that this service did not write. One that waits for its "
-    "number is about to be set aside (`projections status`): try again. One in the log itself, "
-    "or in neither log nor queue, stays, and `audit verify` names it.",
-}
-"""What an operator can correct or wait for, by the name of the exception's class."""
 
 
 class Target(NamedTuple):
@@ -172,7 +153,7 @@ def _answer(
         message = f"Nothing can be numbered: {error}. `audit verify` tells more."
         raise Refusal("service_unavailable", message) from error
     except (LedgerError, PostgresError) as error:
-        raise Refusal("service_unavailable", _why(error, data_dir, settings)) from error
+        raise Refusal("service_unavailable", why(error, data_dir, settings)) from error
     except Exception as error:  # a bug of ours: logged whole, and answered with one line
         structlog.get_logger().exception("command failed")
         raise Refusal("internal_error") from error
@@ -237,27 +218,3 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return "\0" not in value
-
-
-def _why(error: Exception, data_dir: Path | None, settings: Settings | None = None) -> str:
-    """Explain to a person why the database could not do what was asked."""
-    cause: BaseException = error
-    while True:
-        if isinstance(cause, WrongLogin):
-            return f"{cause}."
-        if type(cause).__name__ in _WHY:
-            return _WHY[type(cause).__name__]
-        if cause.__cause__ is None:
-            break
-        cause = cause.__cause__
-    if data_dir is not None and not isinstance(cause, PostgresError):
-        return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
-    # A pooler has reasons of its own, and a limit that is too short for a command says so here.
-    line = str(cause).partition("\n")[0]
-    said = f": {line}" if isinstance(cause, PostgresError) else ""
-    # Mostly one; which of several it was, nothing says: the owner's may go around a pooler.
-    names = sorted({"DATABASE_URL", *LEDGER_URLS})
-    urls = [settings.values.get(name) for name in names] if settings else []
-    places = dict.fromkeys(database_place(url) for url in urls if isinstance(url, str))
-    at = f" at {' or '.join(places)}" if places else ""
-    return f"PostgreSQL{at} does not answer ({type(cause).__name__}{said})."

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
-from service.cli import target
+from service.cli.outage import why
 from service.ledger.sequencer import SequencingTimeout
 from tests.dev_process import environment, run
 from tests.evidence.checkpointing import KEY
@@ -217,7 +217,7 @@ def test_a_receipt_is_made_from_events_alone(team, demo, public_key, tmp_path):
 def test_a_sequencing_timeout_is_explained():
     """If another process holds the log's head, the error says so and reports no outage."""
     for data_dir in (None, Path("here")):
-        said = target._why(SequencingTimeout("events wait"), data_dir)  # noqa: SLF001 - takes 10 s else
+        said = why(SequencingTimeout("events wait"), data_dir)
         assert said.startswith("Events wait for their numbers")
 
 

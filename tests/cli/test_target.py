@@ -62,7 +62,10 @@ def test_a_dev_that_does_not_run_is_one_line(tmp_path):
             lambda url: re.sub(r":\d+/", ":1/", url),
             "PostgreSQL at 127.0.0.1:1/",
         ),
-        (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), "refuses the password"),
+        (
+            lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"),
+            "refuses the password of CLAIM_LEDGER_ACCOUNTS_DATABASE_URL: is it",
+        ),
         (lambda url: url + "x", "no such database"),
         (lambda url: url.rpartition("/")[0] + "/postgres", "claim-ledger migrate"),
     ],

@@ -1,0 +1,71 @@
+"""Why the database could not do what a command asked for, as an operator can correct it."""
+
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from asyncpg import PostgresError
+
+from service.app.setting import PREFIX
+from service.app.setting_values import database_place
+from service.app.settings import LEDGER_URLS, Settings
+from service.ledger.database import WrongLogin
+
+_NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
+_WHY = {
+    "InvalidPasswordError": "PostgreSQL refuses the password of {url}: is it the one that "
+    "`claim-ledger migrate` was given?",
+    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of {url}.",
+    "InvalidCatalogNameError": "PostgreSQL has no such database.",
+    "InvalidParameterValueError": _NOT_MIGRATED,
+    "InvalidSchemaNameError": _NOT_MIGRATED,
+    "UndefinedTableError": _NOT_MIGRATED,
+    "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs, or "
+    "a policy would hide rows from it: `audit verify` tells more.",
+    "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
+    "Nothing is lost; try again.",
+    "UnboundEvent": "A stream has an event that this service did not write. One that waits for its "
+    "number is about to be set aside (`projections status`): try again. One in the log itself, "
+    "or in neither log nor queue, stays, and `audit verify` names it.",
+}
+"""What an operator can correct or wait for, by the name of the exception's class."""
+
+
+def why(error: Exception, data_dir: Path | None, settings: Settings | None = None) -> str:
+    """Explain to a person why the database could not do what was asked."""
+    cause: BaseException = error
+    while True:
+        if isinstance(cause, WrongLogin):
+            return f"{cause}."
+        if type(cause).__name__ in _WHY:
+            return _WHY[type(cause).__name__].format(url=_url_of(cause, settings))
+        if cause.__cause__ is None:
+            break
+        cause = cause.__cause__
+    if data_dir is not None and not isinstance(cause, PostgresError):
+        return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
+    # A pooler has reasons of its own, and a limit that is too short for a command says so here.
+    line = str(cause).partition("\n")[0]
+    said = f": {line}" if isinstance(cause, PostgresError) else ""
+    # Mostly one; which of several it was, nothing says: the owner's may go around a pooler.
+    places = dict.fromkeys(database_place(url) for url in _urls(settings).values())
+    at = f" at {' or '.join(places)}" if places else ""
+    return f"PostgreSQL{at} does not answer ({type(cause).__name__}{said})."
+
+
+def _url_of(refused: BaseException, settings: Settings | None) -> str:
+    """Return the variables of the URLs with the login that PostgreSQL refuses, as it names it."""
+    found = re.search(r'user "([^"]+)"', str(refused))
+    named = [
+        f"{PREFIX}{name}"
+        for name, url in _urls(settings).items()
+        if found is not None and urlsplit(url).username == found[1]
+    ]
+    return " or ".join(named) or "a database URL"
+
+
+def _urls(settings: Settings | None) -> dict[str, str]:
+    """Return the URLs of the settings by their names, without the prefix."""
+    names = sorted({"DATABASE_URL", *LEDGER_URLS})
+    urls = {name: settings.values.get(name) for name in names} if settings else {}
+    return {name: url for name, url in urls.items() if isinstance(url, str)}
