@@ -11,7 +11,7 @@ from service.core.errors import Refusal
 from service.evidence.replay.footing import Footing, stream_footing
 from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import Mode
-from service.facts.claims import Claim
+from service.facts.claims import STAGES, Claim
 from service.ledger.events import ERASED, KEY_MISSING
 
 _NOT_SHOWN = {"fingerprint", "fingerprint_version", "details"}
@@ -39,7 +39,7 @@ async def show(target: Target, claim_id: str) -> Fields:
 
 @team_command
 @click.argument("claim_id")
-@click.argument("stage")
+@click.argument("stage", type=click.Choice(STAGES))
 async def move(target: Target, claim_id: str, stage: str) -> Fields:
     """Move a claim to another stage."""
     mode, commands = await _find(target, claim_id)

@@ -10,7 +10,7 @@ from service.cli.verdict import Fields
 
 @team_command
 @click.argument("connect_url")
-@click.option("--entity", "entity_id", required=True, help="The customer's entity.")
+@click.option("--entity", "entity_id", metavar="ID", required=True, help="The customer's entity.")
 async def approve(target: Target, connect_url: str, entity_id: str) -> Fields:
     """Approve a connect link for an entity."""
     live = target.service.modes["live"].connections

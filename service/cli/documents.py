@@ -9,7 +9,8 @@ import click
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.unread import without_effect
-from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, listed
+from service.core.counted import counted
 from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.verify import verify as verified
 from service.ledger.decoding import Unread

@@ -52,7 +52,9 @@ async def show(target: Target, entity_id: str) -> Fields:
 
 @team_command
 @click.argument("entity_id")
-@click.option("--partner", "partner_id", required=True)
+@click.option(
+    "--partner", "partner_id", metavar="ID", required=True, help="The partner to disconnect."
+)
 @click.option(
     "--if-version",
     type=WholeNumber(1),

@@ -10,7 +10,8 @@ from service.cli.output import columns_of
 from service.cli.target import Target
 from service.cli.terminal import progress
 from service.cli.unread import without_effect
-from service.cli.verdict import Fields, Findings, counted
+from service.cli.verdict import Fields, Findings
+from service.core.counted import counted
 from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.facts.caller import LEDGERS

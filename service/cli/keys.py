@@ -18,7 +18,9 @@ from service.sandbox.fixtures import fixture_ids
 
 @team_command
 @click.argument("partner_id")
-@click.option("--mode", type=click.Choice(MODES), required=True)
+@click.option(
+    "--mode", type=click.Choice(MODES), required=True, help="What the key is for; it stays so."
+)
 @click.option("--name", help="What the partner's people call it, such as where it is used.")
 @once_option
 async def issue(

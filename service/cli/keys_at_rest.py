@@ -15,7 +15,8 @@ from service.cli.options import json_option
 from service.cli.output import show
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, listed
+from service.core.counted import counted
 from service.ledger.database import Database
 from service.ledger.encryption import KEY_BYTES
 from service.ledger.scan import appended

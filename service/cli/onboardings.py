@@ -24,7 +24,13 @@ async def complete(target: Target, magic_link_url: str) -> Fields:
 
 @team_command
 @click.argument("onboarding_id")
-@click.option("--mode", type=click.Choice(MODES), default="live", show_default=True)
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="live",
+    show_default=True,
+    help="The mode that it was started in.",
+)
 async def show(target: Target, onboarding_id: str, mode: Mode) -> Fields:
     """Show an onboarding, its entity and its state."""
     return await _onboarding(target, onboarding_id, mode)

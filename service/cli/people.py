@@ -3,7 +3,8 @@
 import click
 
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
+from service.core.counted import counted
 from service.core.errors import invalid
 from service.http.scalars import email_fault
 from service.people.passkeys import Ended

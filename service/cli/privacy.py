@@ -19,7 +19,8 @@ from service.cli.erasing import (
 from service.cli.options import yes_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm, progress
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
+from service.core.counted import counted
 from service.core.errors import invalid
 from service.ledger.scan import appended
 from service.privacy.find import Search

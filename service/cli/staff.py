@@ -5,7 +5,8 @@ from functools import partial
 import click
 
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings, counted
+from service.cli.verdict import Fields, Findings
+from service.core.counted import counted
 from service.core.errors import invalid
 from service.http.scalars import email_fault
 

@@ -4,7 +4,8 @@ from functools import partial
 
 from service.app.storage import storage_of_mode
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, listed
+from service.core.counted import counted
 from service.storage.check import check as checks_of
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from service.cli.verdict import counted, listed
+from service.cli.verdict import listed
+from service.core.counted import counted
 from service.ledger.decoding import Unread
 
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
+from service.core.counted import counted
+
 Fields = dict[str, Any]
 """A JSON object that is printed: a command's answer, or a part of it."""
 
@@ -49,11 +51,6 @@ class Fine(Told):
         super().__init__(fields, f"OK: {verdict}", labels)
 
 
-def counted(number: int, one: str, several: str = "") -> str:
-    """Return a number with its noun: `1 ledger`, `2,000 events`."""
-    return f"{number:,} {one if number == 1 else several or f'{one}s'}"
-
-
 def ago(since: timedelta) -> str:
     """Return how long ago something was, in its largest unit: `2 minutes ago`."""
     seconds = max(int(since.total_seconds()), 0)
@@ -64,6 +61,8 @@ def ago(since: timedelta) -> str:
 
 
 def listed(faults: Sequence[str]) -> str:
-    """Return what is wrong on one line; of many faults, the first ones."""
-    shown, more = "; ".join(faults[:_FAULTS_SHOWN]), len(faults) - _FAULTS_SHOWN
-    return shown if more <= 0 else f"{shown}; and {more} more"
+    """Return what is wrong on one line; of many faults, the first ones. Some are sentences."""
+    shown, more = list(faults[:_FAULTS_SHOWN]), len(faults) - _FAULTS_SHOWN
+    if more > 0:
+        shown.append(f"and {more} more")
+    return "; ".join([*(one.removesuffix(".") for one in shown[:-1]), *shown[-1:]])

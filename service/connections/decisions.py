@@ -85,7 +85,7 @@ def disconnect(access: Access, partner_id: str, expected_version: int | None = N
     ended, but refused with `form_outdated`.
     """
     if not access.version:
-        raise Refusal("entity_not_owned")
+        raise Refusal("entity_not_owned", "This partner has no connection to this entity.")
     if not access.connected:
         return []
     _refuse_other(access, expected_version)

@@ -153,7 +153,7 @@ def test_lost_events_are_reported_and_a_lineage_goes_on(team):
     faults = {one["ledger"]: one["fault"] for one in answer["checkpoints"]}
     assert (faults["accounts"], faults["live"]) == (None, None)
     assert faults["test"] == (
-        f"a checkpoint of {ahead.size} events was published, the log has {before['size']}"
+        f"a checkpoint of {ahead.size:,} events was published, the log has {before['size']:,}"
     )
 
     begin_lineage = ("audit", "lineage", "--reason", "a restore")

@@ -220,7 +220,7 @@ def test_verify_counts_what_is_parked_and_warns_of_it(team, owner):
     finally:
         owner.execute("delete from live.parked where position = 1000000000")
     assert (row["differences"], row["parked_streams"], row["parked_events"]) == (0, 1, 1)
-    assert "Warning: activity (live): 1 events of 1 streams are parked." in told.stderr
+    assert "Warning: activity (live): 1 parked event of 1 stream, which" in told.stderr
     assert "parked_streams" in told.stdout
     (row,) = team.do("projections", "verify", "claim_list", "--ledger", "live")["verified"]
     assert row["parked_streams"] == 0

@@ -43,6 +43,16 @@ def test_every_command_is_documented_once(name, command):
     assert [option for option in options if option not in rows[0]] == []
 
 
+@pytest.mark.parametrize(("name", "command"), list(commands(cli)), ids=str)
+def test_every_option_has_help_and_ids_are_called_so(name, command):
+    """What an option takes is said, and an id by the same word everywhere."""
+    context = click.Context(command)
+    options = [one for one in command.params if isinstance(one, click.Option)]
+    assert [one.opts for one in options if not one.help] == []
+    ids = [one for one in options if set(one.opts) & {"--claim", "--entity", "--partner"}]
+    assert {one.make_metavar(context) for one in ids} <= {"ID"}, name
+
+
 def test_every_team_command_takes_json_and_data_dir_and_names_somebody():
     """The document's statement about all team commands is true."""
     lacking = [

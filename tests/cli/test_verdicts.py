@@ -9,7 +9,8 @@ from service.cli import documents, keys_at_rest, storage
 from service.cli.audit.verify import answer_of
 from service.cli.output import show
 from service.cli.projections import rebuild
-from service.cli.verdict import Findings, ago, counted, listed
+from service.cli.verdict import Findings, ago, listed
+from service.core.counted import counted
 from service.evidence.verdict import Fault, Verdict
 from tests.world import TEAM
 
@@ -86,13 +87,19 @@ KEYS = {"events_lost": 0, "events_unfit": 0, "keys_faulty": 0}
             rebuild.verified_answer(
                 {"verified": [MODEL | {"differences": 0, "put_aside": 0}], "put_aside": []}
             ),
-            "OK: 1 read model as the log has them, 7 rows",
+            "OK: 1 read model is as the log has it, 7 rows",
         ),
         (
             rebuild.verified_answer(
                 {"verified": [MODEL | {"differences": 2, "put_aside": 0}], "put_aside": []}
             ),
             "WRONG: live.claim_list: 2 rows differ",
+        ),
+        (
+            rebuild.verified_answer(
+                {"verified": [MODEL | {"differences": 1, "put_aside": 0}], "put_aside": []}
+            ),
+            "WRONG: live.claim_list: 1 row differs",
         ),
         (
             rebuild.verified_answer(
@@ -148,4 +155,6 @@ def test_many_faults_stay_on_one_line():
     """The first ones are named and the others counted."""
     assert listed(["a", "b", "c"]) == "a; b; c"
     assert listed(["a", "b", "c", "d"]) == "a; b; c; and 1 more"
+    assert listed(["One is altered.", "Two is gone."]) == "One is altered; Two is gone."
     assert (counted(1, "event"), counted(2_000, "event")) == ("1 event", "2,000 events")
+    assert counted(None, "event") == "an unknown number of events"

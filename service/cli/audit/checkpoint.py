@@ -9,7 +9,8 @@ from service.cli.checkpoint_dates import warn_ahead
 from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, listed
+from service.core.counted import counted
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.verify.ledger_verifier import size_of
 from service.facts.caller import LEDGERS

@@ -23,8 +23,9 @@ from service.cli.audit.verify import note_in, opened, public_key_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.target import Target, print_answer, team_command
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
 from service.core.clock import timestamp
+from service.core.counted import counted
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked

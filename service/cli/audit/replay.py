@@ -13,7 +13,8 @@ from service.cli.options import WholeNumber
 from service.cli.output import Spool
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
+from service.core.counted import counted
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
@@ -64,10 +65,19 @@ def instant(text: str) -> datetime:
     help="As of the last event dated no later than this, such as `2026-03-01T10:15:30Z`.",
 )
 @click.option("--position", type=WholeNumber(0), help="As of a position of the log.")
-@click.option("--claim", "claim_id", help="Only this claim and what belongs to it.")
-@click.option("--entity", "entity_id", help="Only this entity and what belongs to it.")
-@click.option("--partner", "partner_id", help="Only what concerns this partner.")
-@click.option("--ledger", "name", type=click.Choice(LEDGERS), default="live", show_default=True)
+@click.option("--claim", "claim_id", metavar="ID", help="Only this claim and what belongs to it.")
+@click.option(
+    "--entity", "entity_id", metavar="ID", help="Only this entity and what belongs to it."
+)
+@click.option("--partner", "partner_id", metavar="ID", help="Only what concerns this partner.")
+@click.option(
+    "--ledger",
+    "name",
+    type=click.Choice(LEDGERS),
+    default="live",
+    show_default=True,
+    help="The ledger.",
+)
 @click.option(
     "--independent",
     is_flag=True,

@@ -20,7 +20,8 @@ from service.cli.audit.replay import instant
 from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
+from service.core.counted import counted
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked

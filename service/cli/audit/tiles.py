@@ -5,7 +5,8 @@ import click
 from service.archive.port import ArchiveUnavailable, OpenArchive
 from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
+from service.core.counted import counted
 from service.evidence.tiles.entries import EntriesUnsound
 from service.evidence.tiles.writer import TilesWriter, tiles_state
 from service.facts.caller import LEDGERS

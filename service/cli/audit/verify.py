@@ -17,7 +17,8 @@ from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Run, Target, print_answer, team_command
 from service.cli.terminal import progress, warn
-from service.cli.verdict import Fields, Findings, Fine, Told, ago, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, Told, ago, listed
+from service.core.counted import counted
 from service.core.errors import Refusal
 from service.core.processors import processors
 from service.evidence.checkpoint import Checkpoint

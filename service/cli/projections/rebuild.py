@@ -11,7 +11,8 @@ from service.cli.faults import one_line
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress, warn
-from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, listed
+from service.core.counted import counted
 from service.core.processors import processors
 from service.ledger.read_model import ReadModel
 from service.ledger.rebuild.compare import Compared
@@ -176,8 +177,9 @@ async def verify(
         }
         if parked.events:
             warn(
-                f"{_place(model)}: {parked.events} events of {parked.streams} streams are parked. "
-                "The live rows lack them; see `projections status` and `projections retry`."
+                f"{_place(model)}: {counted(parked.events, 'parked event')} of "
+                f"{counted(parked.streams, 'stream')}, which the live rows lack; see `projections "
+                "status` and `projections retry`."
             )
         return Completed(row, compared, aside)
 
@@ -190,7 +192,7 @@ def verified_answer(answer: dict[str, list[Fields]]) -> Fields:
     """Return what a verification found, with its verdict."""
     rows = answer["verified"]
     different = [
-        f"{_of(row)}: {counted(row['differences'], 'row')} differ"
+        f"{_of(row)}: {counted(row['differences'], 'row differs', 'rows differ')}"
         for row in rows
         if row["differences"]
     ]
@@ -199,9 +201,10 @@ def verified_answer(answer: dict[str, list[Fields]]) -> Fields:
     parked = sum(row["parked_events"] for row in rows)
     beside = f", without {counted(parked, 'parked event')}" if parked else ""
     compared = counted(sum(row["rows"] for row in rows), "row")
-    return Fine(
-        answer, f"{counted(len(rows), 'read model')} as the log has them, {compared}{beside}"
+    models = counted(
+        len(rows), "read model is as the log has it", "read models are as the log has them"
     )
+    return Fine(answer, f"{models}, {compared}{beside}")
 
 
 def _of(row: Fields) -> str:

@@ -10,7 +10,8 @@ from service.cli.faults import one_line
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.projections.status import parked_rows
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings, Fine, counted
+from service.cli.verdict import Fields, Findings, Fine
+from service.core.counted import counted
 from service.core.errors import Refusal
 from service.documents.checks import DocumentCheckQueue
 from service.ledger.following.catch_up import ParkingSubscriber

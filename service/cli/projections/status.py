@@ -8,7 +8,8 @@ from asyncpg import PostgresError
 from service.cli.checkpoint_dates import warn_ahead
 from service.cli.target import Target, team_command
 from service.cli.terminal import warn
-from service.cli.verdict import Fields, Findings, Fine, counted, listed
+from service.cli.verdict import Fields, Findings, Fine, listed
+from service.core.counted import counted
 from service.evidence.checkpoints.finding import Finding, beside_finding, finding
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked

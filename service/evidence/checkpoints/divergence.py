@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
+from service.core.counted import counted
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import lineages, new_origin
@@ -186,7 +187,9 @@ async def _stored(checkpoints: Checkpoints) -> _Past | None:
         try:
             return Checkpoint.open(stored[size], checkpoints.keys), stored[size]
         except NoteInvalid as error:
-            raise LedgerForked(f"the stored checkpoint of {size} events: {error}") from error
+            raise LedgerForked(
+                f"the stored checkpoint of {counted(size, 'event')}: {error}"
+            ) from error
 
     return _Past(sorted(stored), opened) if stored else None
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from service.archive.port import Archive, ArchiveUnavailable
+from service.core.counted import counted
 from service.evidence.authorisation import Unsound, sound_lineages
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
@@ -166,8 +167,8 @@ class PublishedHistory:
         if unknown:
             sizes = await self.sizes(unknown[-1])
             raise LedgerForked(
-                f"a checkpoint of {sizes[-1]} events was published under {unknown[-1]}, and the "
-                "log knows nothing of it"
+                f"a checkpoint of {counted(sizes[-1], 'event')} was published under {unknown[-1]}, "
+                "and the log knows nothing of it"
             )
         self._check(begun)
         return begun

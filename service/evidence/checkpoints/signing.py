@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from service.archive.port import Archive, ArchiveUnavailable
+from service.core.counted import counted
 from service.core.ids import NewId, new_id
 from service.evidence.authorisation import Unsound, sound_lineages
 from service.evidence.checkpoint import Checkpoint
@@ -232,7 +233,8 @@ class Checkpoints:
         part = await read_part(self._database, tree.size, ahead)
         if ahead is not None and ahead > part.size:
             raise LedgerForked(
-                f"a checkpoint of {ahead} events was published, the log has {part.size}"
+                f"a checkpoint of {counted(ahead, 'event')} was published, "
+                f"the log has {part.size:,}"
             )
         grown = await extended(tree, part.leaves)
         part.check_head(grown)
@@ -293,7 +295,7 @@ class Checkpoints:
             if there is None:
                 await self._publish_missing(origin)
             elif there[0] != last.checkpoint:
-                raise LedgerForked(f"another checkpoint of {size} events was published")
+                raise LedgerForked(f"another checkpoint of {counted(size, 'event')} was published")
         return await self.published.following(origin, size)
 
     async def _publish_missing(self, origin: str) -> None:
@@ -309,8 +311,9 @@ class Checkpoints:
                 leaves = b"".join([part async for part in parts])
                 if not await self.published.put(*stored[size], leaves, start):
                     raise LedgerForked(
-                        f"nothing more can be published after the checkpoint of {start} events: "
-                        "another database did, or `audit lineage` was about to begin another one"
+                        "nothing more can be published after the checkpoint of "
+                        f"{counted(start, 'event')}: another database did, or `audit lineage` was "
+                        "about to begin another one"
                     )
             elif size not in stored:
                 await self.published.hold_to(origin, size)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begun_lineages, read_lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
@@ -143,5 +144,5 @@ def _parsed(row: Row) -> Checkpoint:
     try:
         return Checkpoint.of_note(row["note"])
     except NoteInvalid as error:
-        message = f"the stored checkpoint of {row['size']} events was altered: {error}"
+        message = f"the stored checkpoint of {counted(row['size'], 'event')} was altered: {error}"
         raise LedgerForked(message) from error

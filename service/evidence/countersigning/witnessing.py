@@ -7,6 +7,7 @@ from typing import Final
 import structlog
 
 from service.archive.port import Archive, ArchiveUnavailable
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import add_signature
 from service.evidence.checkpoints.signing import Checkpoints
@@ -119,7 +120,9 @@ class Witnessing:
         now = await newest(self._checkpoints, [key.which for key in self._keys])
         if now is not None and now.checkpoint.size >= size:
             raise Declined("another process was faster")
-        raise Inconsistent(f"it has signed a checkpoint of {size} events, which we do not have")
+        raise Inconsistent(
+            f"it has signed a checkpoint of {counted(size, 'event')}, which we do not have"
+        )
 
     async def _note_refusal(self, checkpoint: Checkpoint) -> None:
         """Raise an alarm until the witness signs again, and ask later."""

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from service.core.counted import counted
 from service.evidence.checkpoints.signing import CLOCKS_DIFFER_MAX
 from service.ledger.database import Database
 from service.ledger.sql import queries
@@ -26,5 +27,5 @@ async def misdated(database: Database, now: datetime) -> str | None:
     if row is None:
         return None
     size, why, count = row
-    others = f", and {count - 1} more are like that" if count > 1 else ""
-    return f"the checkpoint of {size} events is dated {why}{others}"
+    others = f", and {counted(count - 1, 'more is', 'more are')} like that" if count > 1 else ""
+    return f"the checkpoint of {counted(size, 'event')} is dated {why}{others}"

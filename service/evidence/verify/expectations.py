@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from service.archive.port import Archive
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed, parsed_streams
 from service.evidence.demands import NO_DEMANDS, Demands
@@ -134,7 +135,7 @@ class Expectations:
 
     def _of_stored(self, row: Row) -> Iterable[Expected]:
         origin, size, note = row["origin"], row["size"], row["note"]
-        what = f"The stored checkpoint of {size} events"
+        what = f"The stored checkpoint of {counted(size, 'event')}"
         if (origin, size) in self._stored:
             return [broken(size, f"{what} is in the database more than once.")]
         self._stored.add((origin, size))
@@ -147,7 +148,7 @@ class Expectations:
         return [one._replace(tree=row["tree"]) for one in self._binding(what, checkpoint)]
 
     def _of_published(self, note: ReadNote) -> Iterable[Expected]:
-        what = f"The published checkpoint of {note.size} events"
+        what = f"The published checkpoint of {counted(note.size, 'event')}"
         try:
             checkpoint = self._open(note.text)
         except NoteInvalid as error:
@@ -170,7 +171,7 @@ class Expectations:
     def _of_given(self, given: Checkpoint | None) -> Iterable[Expected]:
         if given is None:
             return []
-        what = f"The given checkpoint of {given.size} events"
+        what = f"The given checkpoint of {counted(given.size, 'event')}"
         reach = self._lineages.reach(given.origin)
         if reach is not None and given.size > reach:
             sentence = (
@@ -222,8 +223,8 @@ async def unpublished(
         due += sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)[:-1]
     for size, origin in sorted(due):
         if (origin, size) not in there and await evidence.read(note_name(origin, size)) is None:
-            sentence = f"The stored checkpoint of {size} events is not where they are published."
-            return [broken(size, sentence)]
+            what = f"The stored checkpoint of {counted(size, 'event')}"
+            return [broken(size, f"{what} is not where they are published.")]
     return []
 
 

@@ -1,5 +1,6 @@
 """The hashes that were published with checkpoints: joined, they make each signed root."""
 
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid
@@ -27,7 +28,7 @@ async def leaves_fault(evidence: Evidence, lineages: Lineages) -> Fault | None:
 
 async def _next(evidence: Evidence, note: ReadNote, tree: CompactRange) -> Fault | None:
     """Grow the tree by the hashes of the next note of an origin; return what is wrong with them."""
-    what = f"The hashes published with the checkpoint of {note.size} events"
+    what = f"The hashes published with the checkpoint of {counted(note.size, 'event')}"
     joined = await evidence.read(note.leaves_name)
     if joined is None:
         return Fault(tree.size + 1, f"{what} are missing.")
@@ -38,5 +39,7 @@ async def _next(evidence: Evidence, note: ReadNote, tree: CompactRange) -> Fault
     try:
         root = Checkpoint.open(note.text or "", evidence.keys).root
     except NoteInvalid as error:
-        return Fault(note.size, f"The published checkpoint of {note.size} events: {error}.")
+        return Fault(
+            note.size, f"The published checkpoint of {counted(note.size, 'event')}: {error}."
+        )
     return None if tree.root() == root else Fault(first, f"{what} are not what was signed.")

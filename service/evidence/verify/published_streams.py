@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.lineages import Lineages
@@ -84,4 +85,4 @@ def _leaf(stream: UUID, position: int) -> bytes:
 
 
 def _what(size: int) -> str:
-    return f"The index of streams published with the checkpoint of {size} events"
+    return f"The index of streams published with the checkpoint of {counted(size, 'event')}"

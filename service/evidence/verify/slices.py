@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.unbound import OUT_OF_ORDER
 from service.evidence.lineages import Lineages, lineages_of
@@ -165,10 +166,12 @@ class _Judge(NamedTuple):
         try:
             checkpoint = Checkpoint.open(note, self.keys)
         except NoteInvalid as error:
-            sentence = f"The stored checkpoint of {size} events is not sound: {error}."
+            sentence = f"The stored checkpoint of {counted(size, 'event')} is not sound: {error}."
             raise _Altered(size, sentence) from error
         if (checkpoint.size, checkpoint.origin) != (size, origin):
-            raise _Altered(size, f"The stored checkpoint of {size} events is another one's note.")
+            raise _Altered(
+                size, f"The stored checkpoint of {counted(size, 'event')} is another one's note."
+            )
         return checkpoint
 
 
