@@ -209,7 +209,8 @@ async def test_keys_of_partners(service):
 
     async def known():
         rows = await readers.keys(partner_id)
-        assert [row["key_id"] for row in rows] == sorted(row["key_id"] for row in rows)
+        by_age = [(row["issued_at"], row["key_id"]) for row in rows]
+        assert by_age == sorted(by_age)
         return {row["key_id"]: (row["revoked_at"], row["revoked_later"]) for row in rows}
 
     keys = await known()
