@@ -1,13 +1,17 @@
 """What the processes begin with that `serve` forks: the API's workers."""
 
+import asyncio
 import os
 import signal
 from functools import partial
+from types import FrameType
 from typing import Final
 
 from service.core.parent import die_with
 
 _STOP: Final = {signal.SIGTERM}
+_STOPS: Final = {signal.SIGTERM, signal.SIGINT}
+"""Ctrl-C reaches every process of a terminal, and SIGTERM follows from the one that forked."""
 
 
 def prepare_forks() -> None:
@@ -28,3 +32,38 @@ def _begin(parent: int) -> None:
     die_with(parent)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
+
+
+def keep_stops(loop: asyncio.AbstractEventLoop) -> None:
+    """Let no stop be lost before the loop runs for good, and take one only. It has not run yet.
+
+    uvloop acts on a signal that came while it did not run when the next one comes. Granian has it
+    run for the start and then again for requests: a worker that was told to stop in between served
+    until it was killed. Of several signals, one too many has Granian's worker wait for ever.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    loop.call_soon(_hear_stops, loop)
+
+
+def _hear_stops(loop: asyncio.AbstractEventLoop) -> None:
+    """Do so, now that the loop's own handlers are there: each notes that its signal came."""
+    noted = {number: signal.getsignal(number) for number in _STOPS}
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        for one in _STOPS:
+            signal.signal(one, signal.SIG_IGN)
+        note = noted[signal.Signals(number)]
+        if callable(note):
+            note(number, frame)
+        loop.call_soon_threadsafe(_look)
+
+    for one in _STOPS:
+        signal.signal(one, hear)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+
+
+def _look() -> None:
+    """Have the running loop look at what its handlers noted, as it does when a byte comes."""
+    descriptor = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(descriptor)
+    os.write(descriptor, b"\0")

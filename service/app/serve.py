@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import structlog
 from granian.constants import Interfaces, Loops
-from granian.server import Server
 
-from service.app.forks import prepare_forks
+from service.app.forks import keep_stops, prepare_forks
 from service.app.logins import check_logins
+from service.app.main_process import MainProcess
 from service.app.master_keys import check_ring, master_keys
 from service.app.metrics_directory import metrics_directory
 from service.app.settings import SERVE, Settings
@@ -64,7 +64,7 @@ def serve_forever(settings: Settings) -> None:
             # the environment when it is imported: before anything of theirs is imported.
             os.environ[METRICS_DIRECTORY] = directory  # noqa: TID251 - as said above
         _import_application()
-        server = Server(
+        server = MainProcess(
             "service.app.serve:application",
             factory=True,
             address=settings.host,
@@ -95,6 +95,7 @@ def _import_application() -> None:
 
 def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
+    keep_stops(asyncio.get_event_loop())  # Granian has just set it
     from service.app.bootstrap import Service
     from service.app.web import web_app
     from service.http.client_address import ForwardedClients

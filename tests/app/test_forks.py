@@ -1,4 +1,4 @@
-"""Processes that `serve` forks end when they are told to, however early, and with `serve`."""
+"""Processes that `serve` forks end when they are told to, at any moment, and with `serve`."""
 
 import signal
 import subprocess
@@ -19,10 +19,39 @@ if (pid := os.fork()) == 0:
     signal.pause()
 {then}
 """
+# A loop that runs twice, as in one of Granian's workers, and what its handler heard in the end.
+RUNS = """
+import asyncio, os, signal, uvloop
+from service.app.forks import keep_stops
+
+def told(*numbers):
+    for number in numbers:
+        os.kill(os.getpid(), number)
+
+async def until_told():
+    while not heard:
+        await asyncio.sleep(0)
+    told(signal.SIGTERM)
+    await asyncio.sleep(0)
+
+heard = []
+loop = uvloop.new_event_loop()
+keep_stops(loop)
+{before}
+for number in (signal.SIGINT, signal.SIGTERM):
+    loop.add_signal_handler(number, heard.append, int(number))
+loop.run_until_complete(asyncio.sleep(0))
+{between}
+loop.run_until_complete(until_told())
+print(heard)
+"""
 
 
 def _run(*, first: str = "None", then: str) -> "subprocess.CompletedProcess[str]":
-    program = FORKS.format(first=first, then=then)
+    return _python(FORKS.format(first=first, then=then))
+
+
+def _python(program: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-c", program]
     return subprocess.run(
         command, check=False, text=True, capture_output=True, timeout=PATIENCE_SECONDS
@@ -42,3 +71,17 @@ def test_a_fork_is_killed_with_its_parent():
     """Its end closes the pipe that both have, so that this returns at all."""
     done = _run(then="os.kill(os.getpid(), signal.SIGKILL)")
     assert done.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("before", "between", "heard"),
+    [
+        ("told(signal.SIGTERM)", "", [15]),
+        ("", "told(signal.SIGTERM)", [15]),
+        ("", "told(signal.SIGINT, signal.SIGTERM)", [2]),
+        ("", "loop.call_soon(told, signal.SIGTERM)", [15]),
+    ],
+)
+def test_a_worker_hears_of_one_stop_whenever_it_comes(before, between, heard):
+    """Before its loop runs, between its runs, twice, or while it runs."""
+    assert _python(RUNS.format(before=before, between=between)).stdout == f"{heard}\n"
