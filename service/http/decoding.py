@@ -29,6 +29,7 @@ _ROOM: Final = b" " * len(rb"\uDC00")
 """Behind a body that ends as an object does: msgspec calls half of a surrogate pair truncated where
 fewer bytes follow than the other half has."""
 
+_BARE_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 OBJECTS_MAX: Final = 2_000
 """More than any type takes. A body of more is walked first: by its type msgspec makes each of an
@@ -89,7 +90,8 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     values: dict[str, object] = {}
     repeated: dict[str, list[str]] = {}
     # Bytes that are not UTF-8 become lone surrogates, which are refused as invalid Unicode.
-    query = query_string.decode(errors="surrogateescape")
+    # `parse_qsl` takes a % that begins no escape, too, but at the cost of an exception for each.
+    query = _BARE_PERCENT.sub("%25", query_string.decode(errors="surrogateescape"))
     for name, text in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
         if name in values:
             repeated[name] = ["given more than once"]
