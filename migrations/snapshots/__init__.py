@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from migrations.apply import ACCOUNTS
-
 _HERE: Final = Path(__file__).parent
 _LONG: Final = frozenset({"function", "rule"})
 
@@ -38,7 +36,7 @@ def snapshot_of(ledger: str) -> frozenset[Definition]:
 
 def path_of(ledger: str) -> Path:
     """Return the file of a ledger; partners' ledgers share one."""
-    return _HERE / ("accounts.tsv" if ledger in ACCOUNTS else "partner_ledgers.tsv")
+    return _HERE / ("accounts.tsv" if ledger == "accounts" else "partner_ledgers.tsv")
 
 
 def definitions(schema: str, rows: Iterable[tuple[str, str, str]]) -> frozenset[Definition]:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from service.cli.audit.replay import instant
+from service.cli.instant import instant
 from service.cli.output import ROWS_SHOWN_MAX, Spool, show
 from tests.cli.team import mailbox
 from tests.dev_process import PROGRAM, environment, until

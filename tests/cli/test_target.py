@@ -150,19 +150,20 @@ def loaded_by(code: str) -> set[str]:
 def test_a_command_does_without_the_web_framework():
     """The team's commands do not load what makes the service slow to start."""
     ours = [
-        name
-        for name, command in cli.commands.items()
-        if isinstance(command, click.Group)
-        and name not in {"storage", "audit"}  # Google's client, and the independent replay
+        (group_name, name)
+        for group_name, group in cli.commands.items()
+        if isinstance(group, click.Group) and group_name != "storage"  # Google's client
+        for name in group.list_commands(click.Context(group))
+        if name != "replay"  # the independent one
     ]
     code = (
         "import click, service.cli\n"
-        f"for group in map(service.cli.cli.commands.get, {ours}):\n"
-        "    context = click.Context(group)\n"
-        "    assert all(group.get_command(context, name) for name in group.list_commands(context))"
+        f"for group_name, name in {ours}:\n"
+        "    group = service.cli.cli.commands[group_name]\n"
+        "    assert group.get_command(click.Context(group), name)"
     )
     loaded = loaded_by(code)
-    assert "service.cli.projections.rebuild" in loaded
+    assert {"service.cli.projections.rebuild", "service.cli.audit.verify"} <= loaded
     assert loaded & SLOW == set()
 
 

@@ -4,8 +4,8 @@ from datetime import datetime
 
 import click
 
-from service.cli.audit.replay import instant
 from service.cli.audit.verify import note_in, opened
+from service.cli.instant import instant
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints

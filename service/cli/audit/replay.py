@@ -1,14 +1,13 @@
 """`claim-ledger audit replay`: show the state as of any moment, from events alone."""
 
-import re
 from contextlib import ExitStack
-from datetime import UTC, datetime
-from typing import Annotated, Final
+from datetime import datetime
+from typing import Final
 
 import click
-import msgspec
 
 from service.cli.faults import one_line
+from service.cli.instant import instant
 from service.cli.options import WholeNumber
 from service.cli.output import Spool
 from service.cli.target import Target, team_command
@@ -23,8 +22,6 @@ from service.evidence.replay.wanted import Wanted
 from service.facts.caller import LEDGERS
 from service.facts.partners import partner_stream
 from service.ledger.ledger import Ledger
-
-_FINER: Final = re.compile(r"(\.[0-9]{6})[0-9]+", re.ASCII)
 
 _ACCOUNTS: Final = {"partners": "partners", "api_keys": "api_keys"}
 _PARTNER_LEDGER: Final = {
@@ -43,18 +40,6 @@ RULE: Final = (
     "processes differ, so one before that position can say a moment later"
 )
 """What a time means: positions are the order, and no event is left out from between."""
-
-
-def instant(text: str) -> datetime:
-    """Parse a moment in RFC 3339 and return it in UTC; it must have an offset."""
-    # A finer time would be rounded, and rounding up would include what came later.
-    text = _FINER.sub(r"\1", text)
-    try:
-        moment = msgspec.convert(text, Annotated[datetime, msgspec.Meta(tz=True)])
-        return moment.astimezone(UTC)
-    except (msgspec.ValidationError, OverflowError) as error:
-        expected = f"{text!r}: expected RFC 3339 such as 2026-03-01T10:15:30Z"
-        raise click.BadParameter(expected) from error
 
 
 @team_command

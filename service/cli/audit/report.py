@@ -16,7 +16,7 @@ from service.cli.audit.evidence_file import (
     signed_checkpoint,
     written,
 )
-from service.cli.audit.replay import instant
+from service.cli.instant import instant
 from service.cli.options import ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
