@@ -13,8 +13,9 @@ from litestar.types import ASGIApp, Message, Receive, ReceiveMessage, Scope, Sen
 
 from service.http.bodies import content_length, header
 
-DROP_SECONDS_MAX: Final = 1.0
-"""The answer waits as long for a body that nobody wants: a busy process answers within two."""
+DROP_SECONDS_MAX: Final = 0.5
+"""The answer waits as long for a body that nobody wants: a busy process has to answer within two
+seconds, most of which it may have waited for a place."""
 PIECES_MAX: Final = 1024
 """Of a partner's body, as the server hands them out: up to 16 KiB each, and a packet at least."""
 PIECES_OF_STRANGERS_MAX: Final = 128

@@ -26,6 +26,7 @@ LAST_SECONDS = 10.0
 """Answers are waited for so long after the last request."""
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 _RETRY_AFTER = re.compile(rb"retry-after: *(\d+)", re.IGNORECASE)
+_CLOSES = re.compile(rb"\r\nconnection: *close\r", re.IGNORECASE)
 _CLAIM_ID = re.compile(rb'"claim_id":"([^"]+)"')
 
 
@@ -62,7 +63,10 @@ class Sender(asyncio.Protocol):
             claim_id[1].decode() if claim_id else None,
         )
         self._request = None
-        self._run.idle.append(self)
+        if _CLOSES.search(head + b"\r"):
+            self._transport.close()
+        else:
+            self._run.idle.append(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note a request that was left without an answer."""
