@@ -3,11 +3,14 @@
 import asyncio
 import os
 import signal
+from collections.abc import Callable
 from functools import partial
 from types import FrameType
-from typing import Final
+from typing import Final, TypeVarTuple
 
 from service.core.parent import die_with
+
+_Ts = TypeVarTuple("_Ts")
 
 _STOP: Final = {signal.SIGTERM}
 _STOPS: Final = {signal.SIGTERM, signal.SIGINT}
@@ -35,27 +38,42 @@ def _begin(parent: int) -> None:
 
 
 def keep_stops(loop: asyncio.AbstractEventLoop) -> None:
-    """Let no stop be lost before the loop runs for good, and take one only. It has not run yet.
+    """Let no stop be lost before the loop runs for good, and tell of one only. It has not run yet.
 
     uvloop acts on a signal that came while it did not run when the next one comes. Granian has it
     run for the start and then again for requests: a worker that was told to stop in between served
-    until it was killed. Of several signals, one too many has Granian's worker wait for ever.
+    until it was killed. Told of more than one, Granian's worker may wait for ever.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    # Here, and not where signals come: the system notes each of them for the loop before it calls
+    # any handler, and both have come where Ctrl-C met a worker that starts.
+    _tell_once(loop)
     loop.call_soon(_hear_stops, loop)
 
 
+def _tell_once(loop: asyncio.AbstractEventLoop) -> None:
+    add, told = loop.add_signal_handler, set[int]()
+
+    def add_once(sig: int, callback: Callable[[*_Ts], object], *args: *_Ts) -> None:
+        def tell() -> None:
+            if not told:
+                told.add(sig)
+                callback(*args)
+
+        add(sig, tell)
+
+    loop.add_signal_handler = add_once
+
+
 def _hear_stops(loop: asyncio.AbstractEventLoop) -> None:
-    """Do so, now that the loop's own handlers are there: each notes that its signal came."""
+    """Have the loop look, now that its own handlers are there: each notes that its signal came."""
     noted = {number: signal.getsignal(number) for number in _STOPS}
 
     def hear(number: int, frame: FrameType | None) -> None:
-        for one in _STOPS:
-            signal.signal(one, signal.SIG_IGN)
         note = noted[signal.Signals(number)]
-        if callable(note):
+        if callable(note) and not loop.is_closed():
             note(number, frame)
-        loop.call_soon_threadsafe(_look)
+            loop.call_soon_threadsafe(_look)
 
     for one in _STOPS:
         signal.signal(one, hear)

@@ -8,13 +8,16 @@ from typing import Any, Final
 from granian.server.mp import MPServer, WorkerProcess
 
 _AGAIN_SECONDS: Final = 0.1
-"""Between two attempts to tell the main thread of a signal."""
+"""Between two attempts to tell the main thread of a stop."""
 
 Loader = Callable[..., Callable[..., Any]]
 
 
 class MainProcess(MPServer):
     """Starts the workers, starts those again that failed, and stops all of them on a signal."""
+
+    when_stopping: Callable[[], object] | None = None
+    """Called before the workers are told."""
 
     _signals: SimpleQueue[None]
     _is_stopping: threading.Event
@@ -29,7 +32,14 @@ class MainProcess(MPServer):
     def shutdown(self, exit_code: int = 0) -> None:
         """Stop the workers."""
         self._is_stopping.set()
+        if self.when_stopping is not None:
+            self.when_stopping()
         super().shutdown(exit_code)
+
+    def _stop_workers(self) -> None:
+        super()._stop_workers()
+        if self.interrupt_signal:  # a terminal tells them, too: one that was faster has not failed
+            self.interrupt_children.clear()
 
     def signal_handler_interrupt(self, *_signal: object, **_more: object) -> None:
         """Stop.
@@ -42,17 +52,15 @@ class MainProcess(MPServer):
         self._signals.put(None)
 
     def signal_handler_reload(self, *_signal: object, **_more: object) -> None:
-        """Replace the workers, one by one."""
-        self.reload_signal = True
-        self._signals.put(None)
+        """Stop on SIGHUP, too, as when a terminal closes; Granian would replace its workers."""
+        self.signal_handler_interrupt()
 
     def _tell(self) -> None:
-        """Wake the main thread until it does what a signal asked for."""
-        while True:
-            self._signals.get()
-            while self.reload_signal or (self.interrupt_signal and not self._is_stopping.is_set()):
-                self.main_loop_interrupt.set()
-                self._is_stopping.wait(_AGAIN_SECONDS)
+        """Wake the main thread until it stops."""
+        self._signals.get()
+        while not self._is_stopping.is_set():
+            self.main_loop_interrupt.set()
+            self._is_stopping.wait(_AGAIN_SECONDS)
 
     def _spawn_worker(
         self, idx: int, target: Callable[..., None], callback_loader: Loader

@@ -82,7 +82,9 @@ def serve_forever(settings: Settings) -> None:
             log_dictconfig=logs.GRANIAN_LOGGING,
         )
         has_work = settings.run_worker or settings.operations_port
-        with WorkerProcess() if has_work else nullcontext():
+        with WorkerProcess() if has_work else nullcontext() as beside:
+            if beside is not None:
+                server.when_stopping = beside.start_no_other
             server.serve()
 
 

@@ -49,6 +49,10 @@ class WorkerProcess:
         self._thread.start()
         return self
 
+    def start_no_other(self) -> None:
+        """Let the worker that runs be the last one: whoever stops us may have stopped it, too."""
+        self._stopping.set()
+
     def __exit__(
         self,
         _kind: type[BaseException] | None,
@@ -56,7 +60,7 @@ class WorkerProcess:
         _trace: TracebackType | None,
     ) -> None:
         """Stop the worker and wait until it has ended."""
-        self._stopping.set()
+        self.start_no_other()
         for patience in (STOP_SECONDS, None):
             if self._process is not None:
                 (self._process.terminate if patience else self._process.kill)()

@@ -74,14 +74,17 @@ def test_a_fork_is_killed_with_its_parent():
 
 
 @pytest.mark.parametrize(
-    ("before", "between", "heard"),
+    ("before", "between"),
     [
-        ("told(signal.SIGTERM)", "", [15]),
-        ("", "told(signal.SIGTERM)", [15]),
-        ("", "told(signal.SIGINT, signal.SIGTERM)", [2]),
-        ("", "loop.call_soon(told, signal.SIGTERM)", [15]),
+        ("told(signal.SIGTERM)", ""),
+        ("told(signal.SIGINT, signal.SIGTERM)", ""),
+        ("", "told(signal.SIGTERM)"),
+        ("", "told(signal.SIGINT, signal.SIGTERM)"),
+        ("", "loop.call_soon(told, signal.SIGTERM)"),
+        ("", "loop.call_soon(told, signal.SIGINT, signal.SIGTERM)"),
     ],
 )
-def test_a_worker_hears_of_one_stop_whenever_it_comes(before, between, heard):
-    """Before its loop runs, between its runs, twice, or while it runs."""
-    assert _python(RUNS.format(before=before, between=between)).stdout == f"{heard}\n"
+def test_a_worker_hears_of_one_stop_whenever_it_comes(before, between):
+    """Before its loop runs, between its runs, twice at once, or while it runs."""
+    done = _python(RUNS.format(before=before, between=between))
+    assert (done.stdout in {"[2]\n", "[15]\n"}, done.stderr) == (True, "")

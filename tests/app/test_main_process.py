@@ -1,5 +1,7 @@
 """A signal stops `serve` at whatever line of Granian's it comes."""
 
+from functools import partial
+
 import pytest
 from granian.constants import Interfaces
 from granian.server.mp import MPServer
@@ -30,13 +32,24 @@ def test_a_stop_is_not_forgotten(server):
     assert server.interrupt_signal
 
 
-def test_a_stop_follows_a_reload(server):
-    """Each wakes the server, which has done the first by then."""
-    woken = server.main_loop_interrupt
+def test_a_terminal_that_hangs_up_stops_it(server):
+    """It does not have its workers replaced, as Granian would."""
     server.signal_handler_reload()
-    assert woken.wait(PATIENCE_SECONDS)
-    assert server.reload_signal
-    server.reload_signal = False  # as the server does, and then clears the event
-    woken.clear()
+    assert server.main_loop_interrupt.wait(PATIENCE_SECONDS)
+    assert (server.interrupt_signal, server.reload_signal) == (True, False)
+
+
+def test_workers_that_ended_at_the_same_signal_have_not_failed(server):
+    """A terminal sends it to all: the exit code is that of a stop."""
+    server.interrupt_children.append(0)
     server.signal_handler_interrupt()
-    assert woken.wait(PATIENCE_SECONDS)
+    server._stop_workers()  # noqa: SLF001 - of which there is none
+    assert server.interrupt_children == []
+
+
+def test_nobody_is_started_while_it_stops(server):
+    """The worker beside is told first."""
+    told = []
+    server.when_stopping = partial(told.append, "stopping")
+    server.shutdown()
+    assert told == ["stopping"]

@@ -57,6 +57,25 @@ def test_a_fork_while_the_worker_starts_does_not_stop_its_supervision(monkeypatc
     until(lambda: len(forks) == len(started))
 
 
+def test_a_worker_that_ends_while_all_stop_is_not_restarted(monkeypatch):
+    """A terminal's signal reaches it, too, and `serve` waits for its requests meanwhile."""
+    started: list[int] = []
+    start = subprocess._fork_exec  # noqa: SLF001 - as above
+
+    def noted(*arguments) -> int:
+        started.append(start(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "_fork_exec", noted)
+    monkeypatch.setattr(worker_process, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(worker_process, "RESTART_SECONDS", 0)
+    with WorkerProcess() as beside:
+        until(lambda: started)
+        beside.start_no_other()
+        os.kill(started[0], signal.SIGKILL)
+    assert len(started) == 1
+
+
 def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch):
     """The machine had no memory for it; the thread that supervises does not end by that."""
     tries: list[None] = []
