@@ -18,6 +18,7 @@ alter role claim_ledger_accounts set default_transaction_isolation = 'read commi
 alter role claim_ledger_accounts set synchronous_commit = on;
 alter role claim_ledger_accounts set standard_conforming_strings = on;
 alter role claim_ledger_accounts set transform_null_equals = off;
+alter role claim_ledger_accounts set quote_all_identifiers = off;
 
 alter role claim_ledger_live set lock_timeout = '900ms';
 alter role claim_ledger_live set statement_timeout = '1200ms';
@@ -31,6 +32,7 @@ alter role claim_ledger_live set default_transaction_isolation = 'read committed
 alter role claim_ledger_live set synchronous_commit = on;
 alter role claim_ledger_live set standard_conforming_strings = on;
 alter role claim_ledger_live set transform_null_equals = off;
+alter role claim_ledger_live set quote_all_identifiers = off;
 
 alter role claim_ledger_test set lock_timeout = '900ms';
 alter role claim_ledger_test set statement_timeout = '1200ms';
@@ -44,3 +46,4 @@ alter role claim_ledger_test set default_transaction_isolation = 'read committed
 alter role claim_ledger_test set synchronous_commit = on;
 alter role claim_ledger_test set standard_conforming_strings = on;
 alter role claim_ledger_test set transform_null_equals = off;
+alter role claim_ledger_test set quote_all_identifiers = off;

@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 _HERE: Final = Path(__file__).parent
+_SCHEMA: Final = "{ledger}"
 _LONG: Final = frozenset({"function", "rule"})
 
 
 class Definition(NamedTuple):
     """A relation, or a part of one, or something else in a schema.
 
-    `part` is PostgreSQL's own text, in which the schema is called `ledger`; a digest of it where
-    that is a program.
+    `part` is PostgreSQL's own text, in which the schema is called `{ledger}`, as nothing in SQL can
+    be: whatever another schema is called, it is not taken for this one. Of a program, a digest.
     """
 
     name: str
@@ -43,9 +44,14 @@ def definitions(schema: str, rows: Iterable[tuple[str, str, str]]) -> frozenset[
     """Return what PostgreSQL says of a schema, in the form of a snapshot."""
     qualifier = re.compile(rf"\b{re.escape(schema)}(?=\.\w)")
     return frozenset(
-        Definition(name, kind, _shortened(kind, qualifier.sub("ledger", part)))
+        Definition(name, kind, _shortened(kind, qualifier.sub(_SCHEMA, part)))
         for name, kind, part in rows
     )
+
+
+def shown(schema: str, part: str) -> str:
+    """Return a part as PostgreSQL says it of this schema."""
+    return part.replace(_SCHEMA, schema)
 
 
 def _shortened(kind: str, part: str) -> str:

@@ -14,4 +14,5 @@ SESSION: Final = {
     "synchronous_commit": "on",
     "standard_conforming_strings": "on",
     "transform_null_equals": "off",
+    "quote_all_identifiers": "off",  # else PostgreSQL words its definitions differently
 }

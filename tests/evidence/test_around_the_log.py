@@ -51,6 +51,34 @@ VIEW = """
 alter table accounts.partners rename to hidden;
 create view accounts.partners as select * from accounts.hidden
 """
+# What is of another schema, whatever that is called: `ledger` is the name in the migrations' texts.
+OTHERS_TRIGGER = """
+create schema ledger;
+create function ledger.refuse_change() returns trigger language plpgsql as
+$$begin return null; end$$;
+drop trigger append_only on accounts.log;
+create trigger append_only before update or delete or truncate on accounts.log
+for each statement execute function ledger.refuse_change();
+alter table accounts.log enable always trigger append_only
+"""
+OTHERS_FUNCTION = """
+create schema ledger;
+create table ledger.set_aside (like accounts.set_aside including all);
+do $$ begin
+execute replace(
+    pg_get_functiondef('accounts.set_aside_events'::regproc), 'accounts.set_aside ',
+    'ledger.set_aside '
+);
+end $$
+"""
+OTHERS_KEY = """
+create schema ledger;
+create table ledger.checkpoints (like accounts.checkpoints including all);
+alter table accounts.checkpoint_signatures
+drop constraint checkpoint_signatures_origin_size_fkey,
+add constraint checkpoint_signatures_origin_size_fkey
+foreign key (origin, size) references ledger.checkpoints (origin, size)
+"""
 ALTERED = (
     (
         "alter table accounts.log disable trigger append_only",
@@ -116,6 +144,13 @@ ALTERED = (
     (
         "create operator accounts.= (leftarg = text, rightarg = text, function = textne)",
         "accounts.= has this operator, which no migration made:",
+    ),
+    (OTHERS_TRIGGER, "The trigger append_only of accounts.log is gone, off or replaced"),
+    (OTHERS_FUNCTION, "The function accounts.set_aside_events is not the one"),
+    (OTHERS_KEY, "accounts.checkpoint_signatures lacks this constraint, which migrations made:"),
+    (
+        "insert into accounts.tree_nodes values (7, 9223372036854775807, sha256(''))",
+        "The node of level 7",
     ),
     (
         "update public.alembic_version set version_num = '9999'",

@@ -72,3 +72,19 @@ async def test_who_writes_that_an_event_was_taken_back_is_not_believed(service, 
         forged = RawEvent(place, 1, EventTakenBack.__name__, b"{}")
         await append_with_macs(transaction, [forged], [bytes(33)])
     assert [one.taken_back_at for one in await newest_set_aside(accounts)] == [None]
+
+
+async def test_an_event_that_stands_where_another_was_set_aside_hides_none(service, owner):
+    """Only what stands in the log as it was is taken back: a copy of its MAC is not enough."""
+    accounts = service.accounts
+    await service.partners.add("Partner", "p@example.com", STAFF)
+    owner.execute(HIDE)
+    event = "originator_id, originator_version, topic, state, mac from accounts.set_aside"
+    stream, version, topic, state, mac = owner.execute(f"select {event}").fetchone()
+    for one in (RawEvent(stream, version, topic, b'{"forged": 1}'), None):
+        async with accounts.transaction() as transaction:
+            again = one or RawEvent(stream, version, topic, state)
+            await append_with_macs(transaction, [again], [mac])
+        if one is not None:
+            owner.execute(HIDE)
+    assert (await foreign_of(accounts)).set_aside_lately == 1

@@ -20,6 +20,7 @@ OTHERS = {
     "synchronous_commit": "off",
     "standard_conforming_strings": "off",
     "transform_null_equals": "on",
+    "quote_all_identifiers": "on",
 }
 POLICY = """
 create policy p on live.claim_list to claim_ledger_live using (false);

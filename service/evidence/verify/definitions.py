@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 import migrations
-from migrations.snapshots import Definition, definitions, snapshot_of
+from migrations.snapshots import Definition, definitions, shown, snapshot_of
 from service.core.unseen import visible
 from service.evidence.verdict import Fault
 from service.ledger.database import Connection
@@ -72,7 +72,7 @@ async def _difference(connection: Connection, schema: str) -> Fault | None:
 
 def _sentence(schema: str, one: Definition, beside: set[str], *, is_lacking: bool) -> str:
     """Say what is wrong; `beside` are the parts of the same kind that it has instead."""
-    of, part = f"{schema}.{one.name}", visible(one.part)[:_SHOWN_MAX]
+    of, part = f"{schema}.{one.name}", visible(shown(schema, one.part))[:_SHOWN_MAX]
     if one.kind == "function":
         return f"The function {of} is not the one that migrations made."
     if one.kind == "relation" and is_lacking:

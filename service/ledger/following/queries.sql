@@ -81,7 +81,8 @@ select
                     select from ledger.events as e
                     where
                         e.originator_id = s.originator_id
-                        and e.originator_version = s.originator_version and e.mac = s.mac
+                        and e.originator_version = s.originator_version
+                        and e.topic = s.topic and e.state = s.state and e.mac = s.mac
                 )
             limit 1000
         ) as recent

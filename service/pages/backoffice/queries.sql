@@ -290,7 +290,7 @@ group by p.read_model
 union all
 select null, count(*), min(s.set_aside_at)
 from (
-    select set_aside_at, originator_id, originator_version, mac
+    select set_aside_at, originator_id, originator_version, topic, state, mac
     from ledger.set_aside order by id desc limit $1
 ) as s
 where
@@ -299,6 +299,6 @@ where
         select from ledger.events as e
         where
             e.originator_id = s.originator_id and e.originator_version = s.originator_version
-            and e.mac = s.mac
+            and e.topic = s.topic and e.state = s.state and e.mac = s.mac
     )
 having count(*) > 0
