@@ -19,7 +19,9 @@ METRICS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 are several of a process: in the worker, of which there is one, it must not be set."""
 
 _COMMAND: Final = (
-    "import os, sys; from service.core.parent import die_with; die_with(int(sys.argv[1])); "
+    # Ctrl-C reaches it, too: before it can end in order, `serve` ends it by SIGTERM.
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "from service.core.parent import die_with; die_with(int(sys.argv[1])); "
     f"directory = os.environ.pop('{METRICS_DIRECTORY}', None); "
     "from service.app.settings import SERVE, Settings; from service.app.worker import work_beside; "
     "work_beside(Settings.from_environment(require=SERVE), directory)"
