@@ -34,8 +34,11 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
     async def attempt(transaction: Transaction) -> bool:
         find, *arguments = ledger.bound
         said = await transaction.fetch(find, *arguments)
-        if Binding(ledger.name, keys, boundaries_of(ledger.name, keys, said)).is_settled:
-            return False
+        if (
+            Binding(ledger.name, keys, boundaries_of(ledger.name, keys, said)).oldest
+            >= keys.signing
+        ):
+            return False  # the newest one may not sign yet
         await _refuse_recent(ledger, transaction, keys.signing)
         stream = boundary_stream(ledger.name)
         row = await transaction.fetchrow(_SQL.last_version, stream)

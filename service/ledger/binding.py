@@ -66,8 +66,18 @@ class Binding(NamedTuple):
 
     @property
     def is_settled(self) -> bool:
-        """Whether no key is left that another boundary could retire."""
-        return self.oldest >= self.keys.signing
+        """Whether no key is left that another boundary could retire.
+
+        Of all that there are: whoever can change a row says since when the newest one signs.
+        """
+        return self.oldest >= max(self.keys.keys)
+
+    @property
+    def writing(self) -> EventKeys:
+        """The keys with which events are written now: none signs that would not count."""
+        if self.keys.signing >= self.oldest:
+            return self.keys
+        return self.keys._replace(signing=self.oldest)
 
     def oldest_at(self, position: int) -> int:
         """Return the oldest key by which the event at a position counts."""

@@ -184,7 +184,7 @@ class Ledger:
         Each is all or nothing, and none waits for a lock. Raises AppendConflict or PublicIdTaken,
         with nothing written, if another command came in between; LedgerUnavailable as above.
         """
-        batch = WriteBatch(self.drafts, self.projectors, await self.event_keys())
+        batch = WriteBatch(self.drafts, self.projectors, (await self.binding()).writing)
         for proposal in proposals:
             batch.propose(proposal)
         sql, arguments = batch.statement()
@@ -374,7 +374,7 @@ class Transaction:
 
         Streams are written in one order, so that two transactions cannot wait for each other.
         """
-        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors, self.binding.keys)
+        batch = WriteBatch(self._ledger.drafts, self._ledger.projectors, self.binding.writing)
         rest = batch.add(sorted(appends, key=lambda append: append.stream_id.bytes))
         sql, arguments = batch.statement()
         row = always(await self.fetchrow(sql, *arguments))

@@ -179,7 +179,7 @@ class Sequencer:
         bytes_max = max(1, BATCH_BYTES_MAX >> self._halvings)
         keys = await self._ledger.event_keys()
         find, *boundary = self._ledger.bound
-        if self._oldest < keys.signing:
+        if self._oldest < max(keys.keys):
             said = await connection.fetch(find.on(schema), *boundary)
             binding = Binding(schema, keys, boundaries_of(schema, keys, said))
             self._oldest = binding.oldest

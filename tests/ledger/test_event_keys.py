@@ -16,11 +16,12 @@ from service.ledger import service_keys
 from service.ledger.binding import UnboundEvent, boundary_stream
 from service.ledger.database import LedgerUnavailable
 from service.ledger.encryption import KeyUnknown
+from service.ledger.events import Meta
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import EventKeyRefused
 from tests.evidence.sealed_log import KEY
-from tests.ledger.appending import append, approved, read
+from tests.ledger.appending import APPROVED, append, approved, read
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
 from tests.patience import eventually
@@ -143,6 +144,39 @@ async def append_with_macs_of_nobody(ledger):
     async with ledger.transaction() as transaction:
         forged = RawEvent(uuid4(), 1, "PartnerApproved", b"{}")
         await append_with_macs(transaction, [forged], [b"\3" + bytes(32)])
+
+
+async def test_no_row_revives_a_key_that_was_retired(service, other, owner, monkeypatch):
+    """If the next one is said to sign later, nobody who starts believes, or signs, by it."""
+    monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
+    monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
+    monkeypatch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
+    accounts = service.accounts
+    await append(accounts, approved(uuid4(), 0))
+    await number(accounts)
+    await service.secrets.add_event_key()
+    await service.secrets.read_events()
+    assert await bind_events(accounts, CAUSE)
+    owner.execute("update accounts.event_keys set signs_from = 'infinity' where key_id = 2")
+    for one in (service, other):
+        await one.secrets.read_events()
+        assert await signs(one.secrets, 1)
+        stream, genuine = uuid4(), uuid4()
+        state = accounts.codec.encode(
+            stream,
+            1,
+            APPROVED,
+            Meta(service.clock(), CAUSE.actor, CAUSE.request_id, "accounts"),
+            None,
+        )
+        await forge_by(accounts, 1, RawEvent(stream, 1, "PartnerApproved", state))
+        with pytest.raises(UnboundEvent):
+            await read(one.accounts, stream)
+        await append(one.accounts, approved(genuine, 0))
+        await number(one.accounts)
+        assert len(await read(one.accounts, genuine)) == 1
+    assert owner.execute("select count(*) from accounts.set_aside").fetchone() == (2,)
+    assert owner.execute(MACS).fetchall() == [(1, 1), (2, 3)]
 
 
 async def test_a_new_event_key_signs_when_every_process_knows_it(service, other, owner):
