@@ -40,19 +40,28 @@ class BodyMiddleware:
             return
         body = _Body(receive, math.inf if size is None else size)
         held: list[Message] = []
+        is_held = True
+
+        async def release() -> None:
+            nonlocal is_held
+            if not await _ends(body, scope):
+                assert held[0]["type"] == "http.response.start"  # noqa: S101 - as ASGI has it
+                held[0]["headers"] = [*held[0]["headers"], _CLOSE]
+            is_held = False
+            for message in held:
+                await send(message)
 
         async def send_or_hold(message: Message) -> None:
-            if body.ended and not held:
+            if not is_held or (body.ended and not held):
                 await send(message)
-            else:
-                held.append(message)
+                return
+            held.append(message)
+            if message["type"] == "http.response.body" and message.get("more_body", False):
+                await release()  # a stream is not held until its end
 
         await self.app(scope, body.receive, send_or_hold)
-        if held and not await _ends(body, scope):
-            assert held[0]["type"] == "http.response.start"  # noqa: S101 - as ASGI has it
-            held[0]["headers"] = [*held[0]["headers"], _CLOSE]
-        for message in held:
-            await send(message)
+        if held and is_held:
+            await release()
 
 
 class _Body:

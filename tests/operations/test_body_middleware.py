@@ -86,3 +86,17 @@ async def test_no_body_is_not_received():
     connection = Connection()
     assert await connection.serve(answering()) == []
     assert connection.received == 0
+
+
+async def test_a_stream_leaves_as_it_comes():
+    """Its pieces are not held until the last one."""
+    connection, left = Connection(b"12"), []
+
+    async def streaming(_scope, _receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for more in (True, True, False):
+            await send({"type": "http.response.body", "body": b"x", "more_body": more})
+            left.append(len(connection.sent))
+
+    assert await connection.serve(streaming, (b"content-length", b"4")) == []
+    assert (left, connection.received) == ([2, 3, 4], 2)
