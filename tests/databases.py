@@ -13,6 +13,7 @@ from psycopg.conninfo import make_conninfo
 
 from migrations import migrate
 from service.facts.caller import LEDGERS
+from tests.patience import until
 
 OWNER = "://claim_ledger:"
 
@@ -54,7 +55,20 @@ def cloned(postgres_url: str, template: str) -> Iterator[str]:
     """Yield the owner's URL of a clone of the template, dropped at the end."""
     url = clone(postgres_url, template)
     yield url
-    _run_as_kept(postgres_url, f"drop database {url.rpartition('/')[2]} with (force)")
+    until(lambda: _dropped(postgres_url, url.rpartition("/")[2]))
+
+
+def _dropped(postgres_url: str, name: str) -> bool:
+    """Drop a database; return False while a session of another role's has yet to end.
+
+    The owner may end its own. A pooler that has just ended leaves some of the logins' behind for a
+    moment.
+    """
+    try:
+        _run_as_kept(postgres_url, f"drop database {name} with (force)")
+    except psycopg.errors.InsufficientPrivilege:
+        return False
+    return True
 
 
 def on(url: str, database: str) -> str:
