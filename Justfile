@@ -131,6 +131,7 @@ site:
 dev *arguments: site
     CLAIM_LEDGER_SITE_PATH=build/site uv run claim-ledger dev {{ arguments }}
 
+# By Debian's interpreter where there is one: it is built for speed, as the image's is.
 # Benchmark: figures and ratios of one run as JSON; `just bench --help` shows how to run less, or longer.
 bench *arguments:
-    uv run --group bench python -m tests.bench {{ arguments }}
+    {{ if path_exists("/usr/bin/python3.11") == "true" { "UV_PYTHON=/usr/bin/python3.11" } else { "" } }} uv run --isolated --group bench python -m tests.bench {{ arguments }}
