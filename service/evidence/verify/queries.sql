@@ -453,8 +453,8 @@ where size > $1 and ($2::bigint is null or size <= $2)
 order by size
 
 -- name: session
--- What this session was given: by its startup options, or else by its login or database.
-select name, current_setting(name) as setting from unnest($1::text[]) as asked (name)
+-- The settings in force on this connection: of its startup options, or else of its login or database.
+select name, pg_catalog.current_setting(name) as setting from unnest($1::text[]) as asked (name)
 
 -- name: snapshot_export
 -- This transaction's snapshot, for others.
