@@ -37,8 +37,12 @@ def _begin(parent: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
 
 
-def keep_stops(loop: asyncio.AbstractEventLoop) -> None:
+def keep_stops(
+    loop: asyncio.AbstractEventLoop, when_late: Callable[[], object], seconds: float
+) -> None:
     """Let no stop be lost before the loop runs for good, and tell of one only. It has not run yet.
+
+    `when_late` is called `seconds` after it, where the loop still runs.
 
     uvloop acts on a signal that came while it did not run when the next one comes. Granian has it
     run for the start and then again for requests: a worker that was told to stop in between served
@@ -47,17 +51,18 @@ def keep_stops(loop: asyncio.AbstractEventLoop) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
     # Here, and not where signals come: the system notes each of them for the loop before it calls
     # any handler, and both have come where Ctrl-C met a worker that starts.
-    _tell_once(loop)
+    _tell_once(loop, partial(loop.call_later, seconds, when_late))
     loop.call_soon(_hear_stops, loop)
 
 
-def _tell_once(loop: asyncio.AbstractEventLoop) -> None:
+def _tell_once(loop: asyncio.AbstractEventLoop, also: Callable[[], object]) -> None:
     add, told = loop.add_signal_handler, set[int]()
 
     def add_once(sig: int, callback: Callable[[*_Ts], object], *args: *_Ts) -> None:
         def tell() -> None:
             if not told:
                 told.add(sig)
+                also()
                 callback(*args)
 
         add(sig, tell)

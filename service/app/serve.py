@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 from contextlib import nullcontext
+from functools import partial
 from importlib import import_module
 from typing import Final
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ from service.app.settings import SERVE, Settings
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
 from service.core.garbage import leave_out_what_is_there
-from service.http.connections import ConnectionWatch, allow_files
+from service.http.connections import ConnectionWatch, allow_files, close_all
 from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
 
 log = structlog.get_logger()
@@ -39,6 +40,9 @@ _OF_WORKERS: Final = (
 )
 STOP_SECONDS_MAX: Final = 10
 """A worker that has not ended by then is killed."""
+ANSWER_SECONDS_MAX: Final = 7
+"""After a stop. Requests have been answered by then; those that were begun and not finished, and
+responses that nobody reads, would keep a worker until it is killed."""
 
 
 def serve_forever(settings: Settings) -> None:
@@ -97,13 +101,14 @@ def _import_application() -> None:
 
 def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
-    keep_stops(asyncio.get_event_loop())  # Granian has just set it
+    settings = Settings.from_environment(require=SERVE)
+    loop = asyncio.get_event_loop()  # Granian has just set it
+    keep_stops(loop, partial(close_all, [settings.port]), ANSWER_SECONDS_MAX)
     from service.app.bootstrap import Service
     from service.app.web import web_app
     from service.http.client_address import ForwardedClients
     from service.operations.metrics import Metrics
 
-    settings = Settings.from_environment(require=SERVE)
     logs.configure(settings.log_level)
     service = Service(settings)
     metrics = Metrics()

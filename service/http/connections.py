@@ -99,6 +99,16 @@ def allow_files() -> None:
         setrlimit(RLIMIT_NOFILE, (most, most))
 
 
+def close_all(ports: Collection[int]) -> int:
+    """Close every connection to these ports of this process (on Linux); return how many."""
+    if sys.platform != "linux":
+        return 0
+    closed = sum(_close(one) for one in list(_accepted(ports)))
+    if closed:
+        log.warning("connections were closed: they kept the service from stopping", count=closed)
+    return closed
+
+
 def to_close(
     connections: Sequence[AcceptedConnection], most: int = CONNECTIONS_MAX
 ) -> Sequence[AcceptedConnection]:

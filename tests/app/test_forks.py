@@ -32,11 +32,12 @@ async def until_told():
     while not heard:
         await asyncio.sleep(0)
     told(signal.SIGTERM)
-    await asyncio.sleep(0)
+    await late.wait()
 
 heard = []
+late = asyncio.Event()
 loop = uvloop.new_event_loop()
-keep_stops(loop)
+keep_stops(loop, late.set, 0)
 {before}
 for number in (signal.SIGINT, signal.SIGTERM):
     loop.add_signal_handler(number, heard.append, int(number))
@@ -85,6 +86,6 @@ def test_a_fork_is_killed_with_its_parent():
     ],
 )
 def test_a_worker_hears_of_one_stop_whenever_it_comes(before, between):
-    """Before its loop runs, between its runs, twice at once, or while it runs."""
+    """Before its loop runs, between its runs, twice at once, or while it runs; then it is late."""
     done = _python(RUNS.format(before=before, between=between))
     assert (done.stdout in {"[2]\n", "[15]\n"}, done.stderr) == (True, "")

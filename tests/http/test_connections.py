@@ -12,6 +12,7 @@ from service.http.connections import (
     SILENT_SECONDS_MAX,
     AcceptedConnection,
     ConnectionWatch,
+    close_all,
     to_close,
 )
 from service.http.server import embedded
@@ -91,6 +92,17 @@ def test_the_process_closes_its_own_connections(monkeypatch, family, host):
         pair[0].sendall(b"x")
         assert pair[1].recv(1) == b"x"
         clients.append(stack.enter_context(socket.create_connection(listener.getsockname()[:2])))
+
+
+@pytest.mark.server
+async def test_a_stop_waits_for_no_request_that_is_never_finished():
+    """The server does not return before its connections have ended."""
+    port = free_port()
+    async with asyncio.timeout(PATIENCE_SECONDS), embedded(_answer, "127.0.0.1", port) as serving:
+        exchange = asyncio.create_task(_exchange(port, b"GET / HTTP/1.1\r\n"))
+        while close_all([port]) == 0:
+            await asyncio.sleep(0.01)
+        assert (await exchange, serving.done()) == (b"", False)
 
 
 def _files() -> int:
