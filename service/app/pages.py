@@ -11,6 +11,7 @@ from projections.connect_links.reader import ConnectLinksReader
 from service.app.bootstrap import Service
 from service.claims.overview import ClaimOverviews
 from service.facts.caller import Mode
+from service.http.answered import answered
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.ledger.events import ERASED
@@ -263,6 +264,6 @@ def _backoffice(service: Service, proofs: Proofs) -> Router:
             timeline_router(service.ledgers),
             health_router(watched, service.read_models, service.clock),
         ],
-        exception_handlers={IdUnknown: on_id_unknown},
+        exception_handlers=answered({IdUnknown: on_id_unknown}),
         opt={"frame": backoffice_frame},
     )

@@ -23,6 +23,7 @@ from service.evidence.proofs.serving import ConsistencyProofs, consistency_route
 from service.evidence.tiles.serving import PATH as LOG_PATH
 from service.evidence.tiles.serving import LogTiles, tiles_router
 from service.http.admission import Admission
+from service.http.answered import answered
 from service.http.connections import ConnectionWatch
 from service.http.every_answer import every_answer
 from service.http.hosts import Hosts
@@ -190,7 +191,7 @@ def _common(docs_url: str, nothing: Unrouted) -> dict[str, Any]:
     return {
         "middleware": [OptionsRefused()],
         # HTTPException is what the framework refuses: unknown paths, wrong methods.
-        "exception_handlers": {**EXCEPTION_HANDLERS, HTTPException: nothing},
+        "exception_handlers": answered({**EXCEPTION_HANDLERS, HTTPException: nothing}),
         "openapi_config": None,
         "request_max_body_size": None,  # service/http/bodies.py bounds, drains and times bodies
         "state": State({"docs_url": docs_url}),

@@ -5,7 +5,7 @@ The handlers, the OpenAPI document, the reference page and the CLI are derived f
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 After = Literal["header", "backoff"]
 """When to retry: not before `Retry-After`, or by the client's own exponential backoff."""
@@ -152,6 +152,13 @@ ERRORS: Final[Mapping[str, ErrorCode]] = {
 """Every code that the service returns, in the order of the contract's table."""
 
 
+class Faults(NamedTuple):
+    """What is wrong with a request: messages by field, and those about the whole body."""
+
+    fields: Mapping[str, Sequence[str]]
+    form: Sequence[str]
+
+
 class Refusal(Exception):
     """A request was refused with a code of the table, and nothing was written."""
 
@@ -178,6 +185,11 @@ class Refusal(Exception):
         return self.row.code
 
     @property
+    def faults(self) -> Faults:
+        """What is wrong, of `validation_failed`."""
+        return Faults(self.field_errors or {}, self.form_errors)
+
+    @property
     def counted_as(self) -> str:
         """The code in metrics, by which alerts are told."""
         return self.code
@@ -191,9 +203,9 @@ class Refusal(Exception):
         }
         if self.code == "validation_failed":
             body["details"] = {
-                "formErrors": list(self.form_errors),
+                "formErrors": list(self.faults.form),
                 "fieldErrors": {
-                    name: list(messages) for name, messages in (self.field_errors or {}).items()
+                    name: list(messages) for name, messages in self.faults.fields.items()
                 },
             }
         return body

@@ -55,7 +55,7 @@ def json_response(
 
 def refusal_response(request: AnyRequest, refusal: Refusal) -> Response[bytes]:
     """Return the envelope of a refusal, with the headers that its code requires."""
-    told = {"code": refusal.code, "counted_as": refusal.counted_as, "refusal": refusal}
+    told = {"code": refusal.code, "counted_as": refusal.counted_as, "faults": refusal.faults}
     request.scope["state"] |= told
     headers = refusal_headers(refusal, request.app.state.get("docs_url", "/docs"))
     return json_response(refusal.envelope(), refusal.row.status, headers)

@@ -81,7 +81,7 @@ class RequestMiddleware:
         if caller is not None:
             who = (state["request_id"], caller.partner_id, caller.key_id, at)
             what = (scope["method"], route, status, code, seconds * 1000)
-            outcome = outcome_of(sent, state.get("refusal"))
+            outcome = outcome_of(sent, state.get("faults"))
             self.request_log.add(caller.mode, RequestLogEntry(*who, *what, outcome))
         visitor = _visitor(scope)
         log.info(

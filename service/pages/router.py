@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from litestar import Router
 from litestar.routes import HTTPRoute
 
+from service.http.answered import answered
 from service.http.router import OneOffRouter
 from service.pages.assets import asset_routes
 from service.pages.gate import PageGuard
@@ -25,7 +26,7 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
         middleware=[visits],
         guards=[guard],
         before_request=read_form,
-        exception_handlers=EXCEPTION_HANDLERS,
+        exception_handlers=answered(EXCEPTION_HANDLERS),
         opt={"site_map": SiteMap(routers)},
     )
     return [pages, OneOffRouter("/", route_handlers=asset_routes())]

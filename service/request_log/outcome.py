@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from service.core.errors import Refusal
+from service.core.errors import Faults
 
 OUTCOME_BYTES_MAX: Final = 1_000
 """Of what is kept of one call: a row stays small, whatever is wrong with a body."""
@@ -34,10 +34,10 @@ class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     more: int = 0
 
 
-def outcome_of(headers: Headers, refusal: Refusal | None) -> str | None:
+def outcome_of(headers: Headers, faults: Faults | None) -> str | None:
     """Return what is kept of a call, as JSON; None where status and code say everything."""
-    if refusal is not None and (refusal.field_errors or refusal.form_errors):
-        return _encoded(_faults(refusal))
+    if faults is not None and any(faults):
+        return _encoded(_kept(faults))
     if _REPLAYED in headers:
         match = headers.get(_MATCH)
         return _encoded(Outcome(True, None if match is None else match == b"true"))
@@ -49,11 +49,11 @@ def read_outcome(stored: str | None) -> Outcome:
     return Outcome() if stored is None else msgspec.json.decode(stored, type=Outcome)
 
 
-def _faults(refusal: Refusal) -> Outcome:
+def _kept(faults: Faults) -> Outcome:
     fields: dict[str, list[str]] = {}
     form: list[str] = []
     more, room = 0, OUTCOME_BYTES_MAX - len(_encoded(Outcome(more=2**63 - 1)))
-    for name, message in _messages(refusal):
+    for name, message in _messages(faults):
         room -= len(name.encode()) + len(message.encode()) + _JSON_BYTES
         if room < 0:
             more += 1
@@ -64,10 +64,10 @@ def _faults(refusal: Refusal) -> Outcome:
     return Outcome(fields=fields, form=form, more=more)
 
 
-def _messages(refusal: Refusal) -> Iterator[tuple[str, str]]:
-    for name, messages in (refusal.field_errors or {}).items():
+def _messages(faults: Faults) -> Iterator[tuple[str, str]]:
+    for name, messages in faults.fields.items():
         yield from ((name, message) for message in messages)
-    yield from (("", message) for message in refusal.form_errors)
+    yield from (("", message) for message in faults.form)
 
 
 def _encoded(outcome: Outcome) -> str:
