@@ -20,7 +20,7 @@ from service.core.counted import counted
 from service.ledger.database import Database
 from service.ledger.encryption import KEY_BYTES
 from service.ledger.scan import appended
-from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_in
+from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_by_log, faulty_in
 from service.privacy.lost_keys import NAMED_MAX, find_lost_keys
 from service.privacy.rotation import (
     DATA_KEYS,
@@ -72,7 +72,8 @@ async def verify(target: Target) -> Fields:
     `lost_keys` are gone although no erasure explains it: an erasure leaves a `PersonalDataErased`
     in the log. `unfit_keys` do not open what is encrypted under them. `faulty_keys` do not open as
     what they are stored as, or came back after their subject was erased; with an archive, the list
-    of erasures counts, too. Each list names at most 1,000. Exits with 1 if there are any.
+    of erasures counts, too. So does what the log says of event keys. Each list names at most 1,000.
+    Exits with 1 if there are any.
     """
     return await verify_all(target.service)
 
@@ -132,6 +133,8 @@ async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
     for database, kept in _wrapped_tables(service):
         async for one in faulty_in(database, kept, service.accounts.master_keys):
             yield one
+    async for one in faulty_by_log(service.accounts):
+        yield one
     if service.archive is not None:
         for mode in service.modes.values():
             async for one in faulty_by_list(mode.ledger, service.archive):

@@ -23,7 +23,7 @@ from service.ledger.sql import queries
 _SQL = queries("service.ledger")
 NAMES: Final = ("pepper", "link", "lookup")
 """Of the secrets, but for those of events."""
-_LAST: Final = 255
+EVENT_KEY_IDS: Final = 256
 """A MAC begins with the key's id, in a byte."""
 REREAD_SECONDS: float = 60.0
 """How often a process that works looks whether there are other event keys."""
@@ -242,8 +242,8 @@ class ServiceKeyStore:
         schema = self._accounts.schema
         roots = self._roots(await connection.fetch(_SQL.event_keys.on(schema)))
         key_id = max(roots.keys) + 1
-        if key_id > _LAST:
-            raise EventKeyRefused(f"there are {_LAST} event keys, which is all there can be")
+        if key_id >= EVENT_KEY_IDS:
+            raise EventKeyRefused(f"there are {key_id - 1} event keys, which is all there can be")
         if roots.signing != key_id - 1:
             raise EventKeyRefused(f"event key {key_id - 1} is new and does not sign yet")
         name = event_key_name(key_id, since_start=roots.since_start)

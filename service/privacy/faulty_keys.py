@@ -2,25 +2,30 @@
 
 A wrapped key is bound to its name, so one that lies in another's place, was altered, or has the
 wrong master key's id beside it does not open. A key whose subject was erased has no business there
-at all: somebody put it back.
+at all: somebody put it back. The log says which event keys were added, and since when each signs.
 """
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 
 from service.archive.port import Archive
+from service.core.clock import timestamp, to_milliseconds
 from service.facts.entities import entity_stream
+from service.facts.event_keys import EventKeyAdded, event_key_stream
 from service.ledger.database import Database, Row
 from service.ledger.encryption import MasterKeys
 from service.ledger.ledger import Ledger
+from service.ledger.service_keys import EVENT_KEY_IDS
 from service.ledger.sql import queries
 from service.privacy.erasure_list import PREFIX, subject_of
-from service.privacy.rotation import BATCH, WrappedTable, opened_key
+from service.privacy.genuine import Genuine
+from service.privacy.rotation import BATCH, EVENT_KEYS, WrappedTable, opened_key
 
 COMPARED_MAX: Final = 200
 """Keys that are compared with each other, to tell which have changed places."""
 REVIVED: Final = "its subject was erased, and it came back"
 LISTED: Final = "its subject's erasure is listed, and the database lacks it: privacy reapply"
+GONE: Final = "the log says that it was added, and it is gone"
 STRANGE: Final = "the service has no such key, and did not write it"
 UNFIT: Final = "it does not open what is encrypted under it"
 
@@ -68,6 +73,23 @@ async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[Faul
     streams = [entity_stream(ledger.name, subject) for subject in subjects]
     for row in await ledger.database.background.fetch(_SQL.keys_of_listed, streams, subjects):
         yield FaultyKey(ledger.name, "data_keys", str(row["key_id"]), LISTED)
+
+
+async def faulty_by_log(accounts: Ledger) -> AsyncIterator[FaultyKey]:
+    """Yield the event keys that the log has added and that are gone, or sign at another time."""
+    genuine = Genuine(accounts.codec, await accounts.binding())
+    streams = [event_key_stream(key_id) for key_id in range(EVENT_KEY_IDS)]
+    async with accounts.transaction() as transaction:
+        told = await genuine.told(transaction, streams, EventKeyAdded)
+        rows = await transaction.fetch(_SQL.event_keys_sign)
+    stored = {row["key_id"]: row for row in rows}
+    for added in (event for _, event, _ in told if isinstance(event, EventKeyAdded)):
+        row = stored.get(added.event_key)
+        if row is None:
+            yield FaultyKey(accounts.name, EVENT_KEYS.name, f"event key {added.event_key}", GONE)
+        elif to_milliseconds(row["signs_from"]) != added.signs_from:
+            at = f"{timestamp(row['signs_from'])}, and by the log {timestamp(added.signs_from)}"
+            yield FaultyKey(accounts.name, EVENT_KEYS.name, row["name"], f"it signs from {at}")
 
 
 def _fault(ring: MasterKeys, table: WrappedTable, row: Row, others: Sequence[Row] = ()) -> str:

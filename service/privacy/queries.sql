@@ -23,6 +23,12 @@ where name > $1
 order by name
 limit $2
 
+-- name: event_keys_sign
+-- Since when each key signs that binds events.
+select
+    key_id, signs_from, 'event key ' || key_id || case when since_start then ' since the start' else '' end as name
+from ledger.event_keys
+
 -- name: check_service_keys
 -- The service's own secrets after one.
 select name, wrapped, master_key_id, false as is_erased

@@ -16,7 +16,7 @@ from service.http.connections import (
     to_close,
 )
 from service.http.server import embedded
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import free_port
 
 MOST = 100
@@ -98,10 +98,9 @@ def test_the_process_closes_its_own_connections(monkeypatch, family, host):
 async def test_a_stop_waits_for_no_request_that_is_never_finished():
     """The server does not return before its connections have ended."""
     port = free_port()
-    async with asyncio.timeout(PATIENCE_SECONDS), embedded(_answer, "127.0.0.1", port) as serving:
+    async with embedded(_answer, "127.0.0.1", port) as serving:
         exchange = asyncio.create_task(_exchange(port, b"GET / HTTP/1.1\r\n"))
-        while close_all([port]) == 0:
-            await asyncio.sleep(0.01)
+        await eventually(lambda: close_all([port]))
         assert (await exchange, serving.done()) == (b"", False)
 
 

@@ -2,13 +2,17 @@
 
 import asyncio
 import base64
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from service.cli.keys_at_rest import verify_all
 from service.cli.verdict import Fine
+from service.core.clock import timestamp
+from service.evidence.event_keys import draw_event_key
 from service.ledger.encryption import MasterKeys
+from service.ledger.service_keys import ServiceKeyStore
 from service.privacy import faulty_keys
 from tests.sessions import BROWSER, session_of
 from tests.world import MASTER_KEY, STAFF
@@ -188,3 +192,22 @@ async def test_a_key_that_does_not_open_its_events_is_a_finding(privacy, entitie
     assert [(one["data_key"], one["subject"]) for one in answer["unfit_keys"]] == [
         (UUID(name), entities[name])
     ]
+
+
+async def test_an_event_key_is_what_the_log_says(privacy, owner):
+    """One that was removed, or made to sign at another time, is found."""
+    service = privacy.service
+    await service.secrets.get()
+    keys = ServiceKeyStore(service.accounts.database, service.accounts.master_keys)
+    key_id, signs_from = await draw_event_key(service.accounts, keys, STAFF)
+    assert type(await verify_all(service)) is Fine
+    changed = signs_from + timedelta(days=1)
+    owner.execute(
+        "update accounts.event_keys set signs_from = %s where key_id = %s", (changed, key_id)
+    )
+    name = f"event key {key_id} since the start"
+    fault = f"it signs from {timestamp(changed)}, and by the log {timestamp(signs_from)}"
+    assert await faults(privacy) == {("accounts", "event_keys", name): fault}
+    owner.execute("delete from accounts.event_keys where key_id = %s", (key_id,))
+    gone = ("accounts", "event_keys", f"event key {key_id}")
+    assert await faults(privacy) == {gone: faulty_keys.GONE}
