@@ -80,7 +80,15 @@ where x.indisunique or x.indexprs is not null or x.indpred is not null or not x.
 union all
 select c.relname, 'trigger', concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled)
 from relations as c
-join pg_trigger as t on t.tgrelid = c.oid and not t.tgisinternal
+join pg_trigger as t on t.tgrelid = c.oid
+join pg_proc as f on f.oid = t.tgfoid
+where
+    -- A foreign key's own, whose names differ everywhere, unless they are off. Any other one that is
+    -- called internal was made so, by whoever can write to the system's catalogs, to be overlooked.
+    not t.tgisinternal
+    or t.tgenabled <> 'O'
+    or f.pronamespace <> 'pg_catalog'::regnamespace
+    or f.proname !~ '^RI_FKey_'
 union all
 select c.relname, 'rule', concat_ws(' ', pg_get_ruledef(r.oid), r.ev_enabled)
 from relations as c
