@@ -77,15 +77,15 @@ def test_what_is_kept_of_a_refusal_is_bounded():
         field_errors={f"f{number}": ["ä" * 100] for number in range(99)},
         form_errors=["at most 100 faults are listed"],
     )
-    stored = outcome_of({}, refusal)
+    stored = outcome_of({}, refusal.faults)
     assert stored is not None
     assert len(stored.encode()) <= OUTCOME_BYTES_MAX
     kept = read_outcome(stored)
     assert len(kept.fields) + len(kept.form) + kept.more == 100
     assert len(kept.fields) >= 3
-    assert outcome_of({}, Refusal("entity_not_found")) is None
+    assert outcome_of({}, Refusal("entity_not_found").faults) is None
     assert outcome_of({}, None) is None
-    assert read_outcome(outcome_of({}, invalid("limit", "too large"))).fields == {
+    assert read_outcome(outcome_of({}, invalid("limit", "too large").faults)).fields == {
         "limit": ["too large"]
     }
     replayed = {b"idempotent-replayed": b"true"}
