@@ -27,10 +27,12 @@ import subprocess
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import reduce
 from hashlib import sha256, sha512
 from importlib import import_module
+from math import ceil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, Final, NamedTuple, NoReturn
@@ -214,10 +216,11 @@ HASH: Final = BASE64 + "{42}[AEIMQUYcgkosw048]="
 UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 HASHES: Final = rf'\[(?:"{HASH}"(?:,"{HASH}")*+)?\]'
 ROOT: Final = rf'"root":"{HASH}"'
+ENTITY: Final = "[A-Za-z0-9_-]{1,64}"
 HEADER: Final = (
     r'\{"format":"claim-ledger export v1","ledger":"(?:accounts|live|test)",'
     rf'"from":{POSITIVE},"size":{NUMBER},{ROOT}'
-    rf'(?:,"entity":{STRING})?(?:,"tree":{HASHES})?'
+    rf'(?:,"entity":"{ENTITY}")?(?:,"tree":{HASHES})?'
     rf'(?:,"consistency":\{{"size":{POSITIVE},{ROOT},"proof":{HASHES}\}})?\}}'
 )
 EVENT: Final = (
@@ -273,6 +276,16 @@ def read_line(raw: bytes, position: int | None, pattern: str) -> dict[str, Any]:
     return line
 
 
+def read_rest(begun: bytes, file: BinaryIO) -> bytes:
+    """Return the whole of a file that is read at once.
+
+    "A file of one object, and a proof in a format of others, has at most 2^26 bytes."
+    """
+    raw = begun + file.read(LINE_BYTES_MAX)
+    demand(len(raw) <= LINE_BYTES_MAX, None, "the file is larger than any of its kind")
+    return raw
+
+
 def read_state(event: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON that an event's state is; raises ValueError if it is none.
 
@@ -305,6 +318,7 @@ CONTROL: Final = r"[\x00-\x09\x0b-\x1f]"
 NOTE_MAX: Final = 1_000_000
 SIGNATURES_MAX: Final = 100
 KEY_ID_BYTES: Final = 4
+KEY_BYTES: Final = 32
 
 
 class Checkpoint(NamedTuple):
@@ -324,7 +338,8 @@ def parse_key(text: str, keys: Keys, kind: int = 1) -> None:
     """
     name, number, encoded = text.split("+", 2)
     raw = b64decode(encoded, validate=True)
-    demand(kind == 1 or raw[:1] == bytes([kind]), None, "a key of another kind")
+    holds = raw[:1] == bytes([kind]) and (kind != 1 or len(raw) == 1 + KEY_BYTES)
+    demand(holds, None, "a key of another kind")
     demand(sha256(f"{name}\n".encode() + raw).hexdigest()[:8] == number, None, "no key")
     keys[name, bytes.fromhex(number)] = raw[1:]
 
@@ -575,7 +590,8 @@ def time_of(token: bytes) -> datetime:
     if found is None:
         raise Fault(None, "a time stamp has no time")
     at = datetime.strptime(f"{found[1]} {found[3]}", "%b %d %H:%M:%S %Y").replace(tzinfo=UTC)
-    return at.replace(microsecond=int(float(found[2] or 0) * 1_000_000))
+    # "A fraction of a second is rounded up to milliseconds."
+    return at + timedelta(milliseconds=ceil(Decimal(found[2] or 0) * 1000))
 
 
 def openssl(token: bytes, *arguments: str) -> str | None:
@@ -795,7 +811,7 @@ def verify_export(
         demand(holds, first, "events from here on do not make the root")
     roots = proved_roots(header, checkpoint) | roots
     events.check_origin(checkpoint.origin)
-    part = {name: header[name] for name in ("from", "entity") if header.get(name)}
+    part = {name: header[name] for name in ("from", "entity") if name in header}
     part |= demands.met_by(note)
     return verdict_of(checkpoint, part, events, older, roots)
 
@@ -843,7 +859,7 @@ def verify_receipt(
     "3. All events have one `originator_id` and the versions 1, 2, 3, …"
     "4. The first is a `ClaimCreated` whose `data.claim_id` is the claim."
     """
-    receipt = read_line(raw + file.read(LINE_BYTES_MAX), None, RECEIPT)
+    receipt = read_line(read_rest(raw, file), None, RECEIPT)
     checkpoint = open_checkpoint(receipt["checkpoint"], keys)
     ledger, size, root = receipt["ledger"], checkpoint.size, checkpoint.root
     check_same_log(checkpoint, ledger, size, root)
@@ -863,7 +879,8 @@ def verify_receipt(
         begins = written[0]["topic"] == "ClaimCreated" and data["claim_id"] == receipt["claim_id"]
         is_claim = begins and all(is_of(data[name], str) for name in names)
         demand(is_claim, written[0]["position"], "no claim")
-    part = demands.met_by(receipt["checkpoint"])
+    claim = {name: data[name] for name in names}
+    part = claim | demands.met_by(receipt["checkpoint"])
     # A verifier refuses "an OLD of another size or origin, which cannot be compared".
     return verdict_of(checkpoint, {"from": 1} | part, events, older, {size: root})
 
@@ -937,7 +954,7 @@ def verify_consistency(
     shared."
     "3. The proof leads from the older root to the newer one."
     """
-    line = read_line(raw + file.read(LINE_BYTES_MAX), None, CONSISTENCY)
+    line = read_line(read_rest(raw, file), None, CONSISTENCY)
     old, new = open_checkpoint(line["older"], keys), open_checkpoint(line["checkpoint"], keys)
     demand({ledger_of(old.origin), ledger_of(new.origin)} == {line["ledger"]}, None, "not ours")
     is_one = old.origin == new.origin
@@ -978,7 +995,7 @@ def verify_absence(
     index, and their positions do not exceed the checkpoint's size."
     "5. The claim's stream is after the one and before the other, byte by byte."
     """
-    line = read_line(raw + file.read(LINE_BYTES_MAX), None, ABSENCE)
+    line = read_line(read_rest(raw, file), None, ABSENCE)
     checkpoint = open_checkpoint(line["checkpoint"], keys)
     check_same_log(checkpoint, line["ledger"], checkpoint.size, checkpoint.root)
     index = open_streams(line["streams"], keys)
@@ -998,7 +1015,8 @@ def verify_absence(
     is_between = is_after and (after is None or stream < id_bytes(after["stream"]))
     demand(is_between, None, "the claim's stream is not between its neighbours")
     events = Events(1, (line["ledger"], checkpoint.size, checkpoint.root), keys)
-    part = {"partner_claim_id": line["partner_claim_id"], "streams": index.streams}
+    names_of_claim = ("epoch", "partner_id", "entity_id", "partner_claim_id")
+    part = {name: line[name] for name in names_of_claim} | {"streams": index.streams}
     proved = verdict_of(checkpoint, part, events, older, {checkpoint.size: checkpoint.root})
     return proved | demands.met_by(line["checkpoint"])
 
@@ -1095,7 +1113,7 @@ def verify_history(
     "3. Positions rise; each event's proof leads from its leaf to the note's root."
     "4. Each `state` contains the id as the file spells it, in quotation marks."
     """
-    line = read_line(raw + file.read(LINE_BYTES_MAX), None, HISTORY)
+    line = read_line(read_rest(raw, file), None, HISTORY)
     names = [part["ledger"] for part in line["ledgers"]]
     demand(len(set(names)) == len(names), None, "a ledger twice")
     opened = [open_checkpoint(part["checkpoint"], keys) for part in line["ledgers"]]
@@ -1139,7 +1157,7 @@ def verify_tlog_proof(
     "a first line `c2sp.org/tlog-proof@v1`, the line `index <position − 1>`, the event's `proof`
     with a hash a line, an empty line, and the checkpoint's note"
     """
-    head, _, note = (raw + file.read(LINE_BYTES_MAX)).decode().partition("\n\n")
+    head, _, note = read_rest(raw, file).decode().partition("\n\n")
     _, index, *proof = head.split("\n")
     is_proof = re.fullmatch(f"index {NUMBER}", index)
     is_proof = is_proof and all(re.fullmatch(HASH, one) for one in proof)
@@ -1159,13 +1177,14 @@ def verify_cose(
     and proof lead to." "The size is in neither signature nor root".
     """
     demand(demands == NO_DEMANDS, None, "nobody else has signed a COSE receipt")
-    raw += file.read(LINE_BYTES_MAX)
+    raw = read_rest(raw, file)
     protected, unprotected, _, signature = parts = cbor(raw.removeprefix(b"\xd2"))
     size, at, proof = cbor(unprotected[396][-1][0])
     header = cbor(protected)
     key_id, origin = header[4], header[15][1]
     is_receipt = header == {1: -8, 4: key_id, 15: {1: origin}, 395: 1} and is_of(origin, str)
     is_receipt = is_receipt and list(header) == [1, 4, 15, 395] and 0 <= at < size < 2**63
+    is_receipt = is_receipt and is_of(proof, list) and all(is_of(one, bytes) for one in proof)
     is_receipt = is_receipt and all(len(one) == len(sha256().digest()) for one in proof)
     others = {396: {-1: [unprotected[396][-1][0]]}}
     demand(is_receipt and parts == [protected, others, None, signature], None, "no COSE receipt")
@@ -1306,6 +1325,8 @@ def main() -> int:
     parser.add_argument("--time-anchor", type=Path, help="a certificate of whom to trust on time")
     parser.add_argument("--streams", type=Path, help="a note of the index of a whole export")
     given = parser.parse_args()
+    if given.checkpoint and given.streams:
+        parser.error("--streams goes without --checkpoint: it has one of its own")
     keys: Keys = {}
     try:
         for text in given.public_key:
@@ -1314,7 +1335,7 @@ def main() -> int:
         older = None if note is None else open_checkpoint(note, keys)
         policy = given.policy and Policy(given.policy.read_bytes())
         demands = Demands(policy, given.time_anchor)
-        streams = given.streams and open_streams(given.streams.read_text(), keys)
+        streams = given.streams and open_streams(given.streams.read_bytes().decode(), keys)
         with given.file.open("rb") as file:
             older = streams.checkpoint if streams else older
             verdict = verdict_or_fault(file, keys, older, demands, streams)

@@ -1,10 +1,14 @@
 """`claim-ledger audit history`, `audit trace` and `projections retry`, on a running dev."""
 
+import io
 from uuid import uuid4
 
+import click
 import psycopg
 import pytest
 
+from service.cli.audit import evidence_file
+from service.evidence.export.format import CheckpointLine
 from tests.cli.team import mailbox
 from tests.protections import put_back, take_off
 from tests.world import TEAM, claim_body
@@ -175,6 +179,15 @@ def test_a_fault_is_a_fault_beside_a_proof(team, demo, claim, owner, tmp_path):
     owner.execute("alter table live.checkpoints enable always trigger append_only")
     assert (code, len(answer["faults"])) == (1, 1)
     assert team.do("audit", "history", claim[0], *prove, "--force")["file"] == prove[1]
+
+
+def test_no_proof_is_written_that_no_reader_takes(monkeypatch):
+    """It says how to have a smaller one, and writes nothing."""
+    file, line = io.BytesIO(), CheckpointLine(checkpoint="x" * 100)
+    monkeypatch.setattr(evidence_file, "LINE_BYTES_MAX", 100)
+    with pytest.raises(click.ClickException, match="a file may have 100: --limit asks for fewer"):
+        evidence_file.write_whole(file, line, ": --limit asks for fewer")
+    assert file.getvalue() == b""
 
 
 def test_another_claims_stream_is_not_this_claim(team, demo, claim, owner):

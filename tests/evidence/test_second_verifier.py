@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from contextlib import redirect_stdout, suppress
+from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
@@ -24,6 +25,7 @@ from service.core.ids import stream_id
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS
+from service.evidence.export import format as lines
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_verifier import check_receipt
@@ -136,6 +138,42 @@ def test_both_say_how_much_they_read(files):
     assert second(files.receipt)[1]["events"] == 3
 
 
+def test_both_name_what_a_proof_is_of(files, tmp_path):
+    """A receipt, or a proof of absence, of another claim does not read the same."""
+    ours, theirs = check_receipt(files.receipt, [KEY], None), second(files.receipt)[1]
+    assert (theirs["claim_id"], theirs["entity_id"], theirs["partner_id"]) == (
+        *(ours.claim_id, ours.entity_id, ours.partner_id),
+    )
+    path = tmp_path / "absence.json"
+    path.write_bytes(PROOFS["absence.json"](sample()))
+    ours, theirs = of_other_kind(path, [KEY], None, NO_DEMANDS), second(path)[1]
+    names = ("epoch", "partner_id", "entity_id", "partner_claim_id")
+    assert [ours[name] for name in names] == [theirs[name] for name in names]
+
+
+@pytest.mark.parametrize("entity", ["", " ", "ent\u0301", "e" * 65])
+def test_a_part_is_of_an_entity_with_an_id(tmp_path, entity):
+    """A verifier that shows what the header says would show a part as if it were whole."""
+    path = tmp_path / "entity.ndjson"
+    header, *rest = FILES["entity.ndjson"](sample()).splitlines(keepends=True)
+    path.write_bytes(spelled(json.loads(header) | {"entity": entity}) + b"".join(rest))
+    assert (verify_export(path, [KEY], None).ok, second(path)[0]) == (False, 1)
+
+
+def test_what_is_too_large_is_called_that(tmp_path, monkeypatch):
+    """A file that is read at once; both have the same bound."""
+    assert lines.LINE_BYTES_MAX == PROGRAM.LINE_BYTES_MAX
+    path = tmp_path / "history.json"
+    path.write_bytes(PROOFS["history.json"](sample()))
+    size = path.stat().st_size
+    for most, said in ((size, True), (size - 1, False)):
+        monkeypatch.setattr(lines, "LINE_BYTES_MAX", most)
+        monkeypatch.setattr(PROGRAM, "LINE_BYTES_MAX", most)
+        assert (first(path, None, [KEY])[0], second(path)[0]) == (said, int(not said))
+    with pytest.raises(EvidenceFault, match="the file has more than"):
+        of_other_kind(path, [KEY], None, NO_DEMANDS)
+
+
 def test_wrong_usage_is_no_finding(files, tmp_path, monkeypatch, capsys):
     """No public key; a checkpoint that no key signed, or of 2^63 events: one line, and 2."""
     (tmp_path / "empty").write_text("")
@@ -143,12 +181,17 @@ def test_wrong_usage_is_no_finding(files, tmp_path, monkeypatch, capsys):
     large = Checkpoint.open(files.older, [KEY])._replace(size=2**63).sign(KEY)
     (tmp_path / "large").write_text(large)
     key, whole = KEY.public_text, files.whole
+    raw = b"\x04" + bytes(32)  # of a witness
+    key_id = sha256(b"example.org\n" + raw).hexdigest()[:8]
+    witness_key = f"example.org+{key_id}+{base64.b64encode(raw).decode()}"
     for arguments in (
         *([whole, "--public-key", given] for given in ("garbage", "a+00000000+AAAA", "")),
         [whole, "--public-key", KEY.private_text],
         [whole, "--public-key", key, "--checkpoint", tmp_path / "empty"],
         [whole, "--public-key", key, "--checkpoint", tmp_path / "large"],
         [whole, "--public-key", key, "--checkpoint", tmp_path / "none"],
+        [whole, "--public-key", key, "--checkpoint", tmp_path / "other", "--streams", whole],
+        [whole, "--public-key", witness_key],
         [whole, "--public-key", OTHER.public_text, "--checkpoint", tmp_path / "other"],
         [tmp_path / "none", "--public-key", key],
         [whole],

@@ -91,6 +91,7 @@ def respelled():
         [protected, {396: {-1: [cbor2.dumps([3, at, path])]}}, None, signature],
         [protected, {396: {-1: [cbor2.dumps([size, at, [*path, bytes(32)]])]}}, None, signature],
         [protected, {396: {-1: [cbor2.dumps([size, at, ["x"]])]}}, None, signature],
+        [protected, {396: {-1: [cbor2.dumps([size, at, dict.fromkeys(path)])]}}, None, signature],
         [protected, {396: {-1: [cbor2.dumps([size, -1, path])]}}, None, signature],
         [protected, {}, None, signature],
         [b"", unprotected, None, signature],

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from rfc3161_client import HashAlgorithm, TimestampRequestBuilder
 
 from service.cli import cli
-from service.core.clock import system_clock
+from service.core.clock import system_clock, timestamp
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
 from service.evidence.countersigning.pace import LOOK_SECONDS
@@ -132,8 +132,11 @@ def _request(data):
 
 
 def test_both_verifiers_hold_files_to_a_time(server, other, tmp_path):
-    """And say when; a stamp of other words, of another authority or altered is none."""
-    log = sample()
+    """And say when; a stamp of other words, of another authority or altered is none.
+
+    What was stamped did not exist before a moment at which it had not been shown.
+    """
+    log, begun = sample(), system_clock()
     log.lines(1)
     text = log.note().partition("\n\n")[0] + "\n"
     lines = {
@@ -166,7 +169,8 @@ def test_both_verifiers_hold_files_to_a_time(server, other, tmp_path):
                 assert (verdict.ok, theirs["ok"]) == (holds, holds), (verdict, theirs)
                 if holds:
                     at = verdict.countersigned.existed_before
-                    assert theirs["existed_before"] == f"{at:%Y-%m-%dT%H:%M:%S.000Z}"
+                    assert theirs["existed_before"] == timestamp(at)
+                    assert begun <= at <= system_clock() + timedelta(milliseconds=1)
 
 
 def test_a_receipt_shows_between_which_times_it_came(server, tmp_path):

@@ -23,6 +23,7 @@ default_policy = 1.2.3.4.1
 digests = sha256
 ess_cert_id_alg = sha256
 tsa_name = yes
+clock_precision_digits = 6
 """
 
 

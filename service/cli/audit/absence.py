@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from service.cli.audit.countersigned import countersigned_checkpoint
-from service.cli.audit.evidence_file import finding, signed_checkpoint, written
+from service.cli.audit.evidence_file import finding, signed_checkpoint, write_whole, written
 from service.cli.audit.faults import archive_needed, key_needed
 from service.cli.audit.given_checkpoint import checkpoint_at
 from service.cli.options import WholeNumber
@@ -16,7 +16,7 @@ from service.cli.target import Target
 from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.export.format import EvidenceFault
 from service.evidence.proofs.streams import ClaimName, begins_at, prove_absence
 from service.facts.caller import MODES
 
@@ -48,7 +48,7 @@ async def absence(
         with written(out, force=force) as file, archive_needed(), key_needed():
             with progress("verifying and indexing", 2 * size) as advance:
                 proof = await prove_absence(checkpoints, name, signed, advance)
-            file.write(encode(proof))
+            write_whole(file, proof)
     except (EvidenceFault, LedgerForked) as error:
         return finding(name.ledger, error)
     return {

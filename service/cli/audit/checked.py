@@ -11,10 +11,10 @@ from service.cli.verdict import Fields, Fine
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
-    LINE_BYTES_MAX,
     EvidenceFault,
     demanded,
     open_checkpoint,
+    read_whole,
     to_text,
 )
 from service.evidence.export.linked import compare_kept
@@ -41,7 +41,7 @@ def of_other_kind(
     Raises EvidenceFault if it does not hold, and OSError.
     """
     with path.open("rb") as file:
-        raw = file.read(LINE_BYTES_MAX)
+        raw = read_whole(file)
     other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
     if raw.startswith((TLOG_PROOF_BEGINS, COSE_BEGINS)):
         entry = entry or path.with_suffix(f".{ENTRY}")

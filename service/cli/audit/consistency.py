@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from service.cli.audit.evidence_file import finding, force_option, out_option, written
+from service.cli.audit.evidence_file import finding, force_option, out_option, write_whole, written
 from service.cli.audit.given_checkpoint import given_checkpoint
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.export.format import EvidenceFault
 from service.evidence.proofs.consistency import make_consistency
 from service.facts.caller import LEDGERS
 
@@ -37,7 +37,7 @@ async def consistency(
             older = await given_checkpoint(checkpoints, old, "OLD")
             newer = await given_checkpoint(checkpoints, new, "NEW")
             proof = await make_consistency(checkpoints.ledger, older, newer, checkpoints.keys)
-            file.write(encode(proof))
+            write_whole(file, proof)
     except (EvidenceFault, LedgerForked) as error:
         return finding(ledger, error)
     return {

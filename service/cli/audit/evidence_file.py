@@ -18,7 +18,13 @@ from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
 from service.evidence.export.export_writer import Signed
-from service.evidence.export.format import EvidenceFault, open_checkpoint
+from service.evidence.export.format import (
+    LINE_BYTES_MAX,
+    EvidenceFault,
+    Line,
+    encode,
+    open_checkpoint,
+)
 
 _BEGINS_BYTES: Final = 64
 
@@ -40,6 +46,18 @@ out_option = click.option(
     help="The file to write.",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
+
+
+def write_whole(file: BinaryIO, line: Line, advice: str = "") -> None:
+    """Write the one line of a file; raises ClickException where no reader would take it.
+
+    `advice` is what to do about it.
+    """
+    raw = encode(line)
+    if len(raw) > LINE_BYTES_MAX:
+        size = f"the proof would have {len(raw):,} bytes, and a file may have {LINE_BYTES_MAX:,}"
+        raise click.ClickException(f"{size}{advice}")
+    file.write(raw)
 
 
 @contextmanager

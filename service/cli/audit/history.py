@@ -7,14 +7,20 @@ from typing import Final, NamedTuple
 import click
 
 from projections.activity.reader import LOST, TimelineEntry
-from service.cli.audit.evidence_file import finding, force_option, signed_checkpoint, written
+from service.cli.audit.evidence_file import (
+    finding,
+    force_option,
+    signed_checkpoint,
+    write_whole,
+    written,
+)
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.export.format import EvidenceFault, encode
+from service.evidence.export.format import EvidenceFault
 from service.evidence.proofs.timeline import FORMAT, HistoryProof, LedgerHistory, prove_events
 from service.evidence.replay.footing import footing
 from service.evidence.replay.history import SECRET, is_lost
@@ -116,7 +122,7 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
         if not parts:
             raise await _nothing(ledgers, asked)
         proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
-        file.write(encode(proof))
+        write_whole(file, proof, ": --limit asks for fewer events")
     answer = await _timeline(target, asked)
     answer["file"] = str(prove)  # in the answer itself, which may be Findings
     return answer

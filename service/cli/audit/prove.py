@@ -17,6 +17,7 @@ from service.cli.audit.evidence_file import (
     out_option,
     refuse_kind,
     signed_checkpoint,
+    write_whole,
     written,
 )
 from service.cli.audit.verify import note_in, opened, public_key_of
@@ -32,7 +33,7 @@ from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
 from service.evidence.demands import Demands
-from service.evidence.export.format import EvidenceFault, encode, to_text
+from service.evidence.export.format import EvidenceFault, to_text
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.receipt_writer import (
     begins,
@@ -105,7 +106,7 @@ async def prove(
                 else signed_checkpoint(checkpoints, covers)
             )
             receipt = await make_receipt(checkpoints.ledger, claim_id, rows, signed)
-            file.write(encode(receipt))
+            write_whole(file, receipt)
             key = _signing(checkpoints) if COSE in formats else None
             beside = list(proof_files(receipt, signed.checkpoint, formats, key))
             for one in beside:

@@ -275,7 +275,9 @@ def _of_export(
         if verdict.ok and isinstance(given, StreamsNote):
             verdict = _compared(verdict, export, given)
     fields = answer_of([verdict])
-    told = _verdict([verdict], "")
+    part = [f"from {verdict.first:,} on"] if (verdict.first or 1) > 1 else []
+    part += [f"of {verdict.entity} alone"] if verdict.entity else []
+    told = _verdict([verdict], " ".join(part))
     del fields["published"]
     covers = {"from": verdict.first, "entity": verdict.entity, "events": verdict.events}
     answer = {name: fields.pop(name) for name in ("ok", "ledger")}

@@ -8,7 +8,7 @@ import base64
 import binascii
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Annotated, Final, Literal, TypeVar
+from typing import Annotated, BinaryIO, Final, Literal, TypeVar
 
 import msgspec
 
@@ -83,6 +83,9 @@ class EventLine(Line, frozen=True):
         return found
 
 
+EntityText = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_-]{1,64}\Z")]
+
+
 class Consistency(Line, frozen=True):
     """A proof that the log begins with the `size` events that made `root`."""
 
@@ -99,7 +102,7 @@ class Header(Line, frozen=True):
     first: Position = msgspec.field(name="from")
     size: Size
     root: HashText
-    entity: str | None = None
+    entity: EntityText | None = None
     tree: list[HashText] | None = None
     consistency: Consistency | None = None
 
@@ -161,6 +164,14 @@ def decode(raw: bytes, kind: type[T], position: int | None = None) -> T:
     if msgspec.json.encode(line) != raw[:-1]:
         raise EvidenceFault(position, "a line of this format, but not in its one spelling")
     return line
+
+
+def read_whole(file: BinaryIO) -> bytes:
+    """Return the whole of a file that is read at once; raises EvidenceFault if it is too large."""
+    raw = file.read(LINE_BYTES_MAX + 1)
+    if len(raw) > LINE_BYTES_MAX:
+        raise EvidenceFault(None, f"the file has more than {LINE_BYTES_MAX:,} bytes")
+    return raw
 
 
 def event_line(row: Row | None, position: int) -> EventLine:

@@ -11,13 +11,13 @@ from service.core.clock import timestamp
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
-    LINE_BYTES_MAX,
     EventLine,
     EvidenceFault,
     Receipt,
     decode,
     demanded,
     open_checkpoint,
+    read_whole,
 )
 from service.evidence.export.included import check_event
 from service.evidence.note import NoteKey
@@ -80,7 +80,7 @@ def check_receipt(
     """
     other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
     with path.open("rb") as file:
-        receipt = decode(file.read(LINE_BYTES_MAX), Receipt)
+        receipt = decode(read_whole(file), Receipt)
     proved = proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
     if other is not None:
         _compare(proved.checkpoint, other)
