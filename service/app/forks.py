@@ -12,29 +12,29 @@ from service.core.parent import die_with
 
 _Ts = TypeVarTuple("_Ts")
 
-_STOP: Final = {signal.SIGTERM}
 _STOPS: Final = {signal.SIGTERM, signal.SIGINT}
 """Ctrl-C reaches every process of a terminal, and SIGTERM follows from the one that forked."""
 
 
 def prepare_forks() -> None:
-    """Make each fork end with this process, and on SIGTERM until it handles that itself.
+    """Make each fork end with this process, and at a stop until it handles that itself.
 
     It inherits our handlers, and Python forgets in a fork which signals have come: a worker that
     was told to stop at that moment would never hear of it. So the signal waits until it may end
     the fork. One that outlived us would share the port with the next `serve`, unseen.
     """
     os.register_at_fork(
-        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOP),
-        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOP),
+        before=partial(signal.pthread_sigmask, signal.SIG_BLOCK, _STOPS),
+        after_in_parent=partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, _STOPS),
         after_in_child=partial(_begin, os.getpid()),
     )
 
 
 def _begin(parent: int) -> None:
     die_with(parent)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP)
+    for one in _STOPS:
+        signal.signal(one, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
 
 
 def keep_stops(

@@ -102,8 +102,6 @@ def _import_application() -> None:
 def application() -> object:
     """Make one worker's application from the environment, which the parent has passed on."""
     settings = Settings.from_environment(require=SERVE)
-    loop = asyncio.get_event_loop()  # Granian has just set it
-    keep_stops(loop, partial(close_all, [settings.port]), ANSWER_SECONDS_MAX)
     from service.app.bootstrap import Service
     from service.app.web import web_app
     from service.http.client_address import ForwardedClients
@@ -115,6 +113,9 @@ def application() -> object:
     watch = ConnectionWatch([settings.port], metrics.connections_closed.inc)
     app = web_app(service, metrics, None, watch)
     leave_out_what_is_there()
+    loop = asyncio.get_event_loop()  # Granian has set it
+    # Last: until then a stop ends this process at once, as there is nothing to finish.
+    keep_stops(loop, partial(close_all, [settings.port]), ANSWER_SECONDS_MAX)
     return ForwardedClients(app, settings.trusted_proxies)
 
 

@@ -16,8 +16,22 @@ os.register_at_fork(after_in_child=lambda: {first})
 from service.app.forks import prepare_forks
 prepare_forks()
 if (pid := os.fork()) == 0:
-    signal.pause()
+    {fork}
 {then}
+"""
+# A worker that is told to stop while its application is made.
+STARTS = """
+    import asyncio
+    from unittest.mock import Mock, patch
+    from service.app import serve
+    asyncio.set_event_loop(asyncio.new_event_loop())
+    made = Mock(side_effect=lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    with (
+        patch("service.app.serve.Settings"),
+        patch("service.app.serve.logs"),
+        patch("service.app.bootstrap.Service", made),
+    ):
+        serve.application()
 """
 # A loop that runs twice, as in one of Granian's workers, and what its handler heard in the end.
 RUNS = """
@@ -48,8 +62,10 @@ print(heard)
 """
 
 
-def _run(*, first: str = "None", then: str) -> "subprocess.CompletedProcess[str]":
-    return _python(FORKS.format(first=first, then=then))
+def _run(
+    *, first: str = "None", fork: str = "signal.pause()", then: str
+) -> "subprocess.CompletedProcess[str]":
+    return _python(FORKS.format(first=first, fork=fork.strip(), then=then))
 
 
 def _python(program: str) -> "subprocess.CompletedProcess[str]":
@@ -59,13 +75,23 @@ def _python(program: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_fork_that_is_told_to_stop_at_once_ends():
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_fork_that_is_told_to_stop_at_once_ends(number):
     """The signal comes before the fork has left our handlers behind."""
     done = _run(
-        first="os.kill(os.getpid(), signal.SIGTERM)",
+        first=f"os.kill(os.getpid(), {number:d})",
         then="print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",
     )
-    assert done.stdout == f"{-signal.SIGTERM}\n"
+    assert (done.stdout, done.stderr) == (f"{-number}\n", "")
+
+
+def test_a_worker_that_is_told_to_stop_while_it_starts_ends():
+    """Nothing has begun that would have to be finished."""
+    done = _run(
+        then="print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))",
+        fork=STARTS,
+    )
+    assert (done.stdout, done.stderr) == (f"{-signal.SIGTERM}\n", "")
 
 
 def test_a_fork_is_killed_with_its_parent():
