@@ -11,6 +11,7 @@ import yaml
 from service.app.settings import Settings
 from service.core.errors import Refusal
 from service.facts.caller import LEDGERS
+from service.http.bodies import BODY_SECONDS_MAX
 from service.http.connections import CROWDED
 from service.http.every_answer import every_answer
 from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
@@ -51,12 +52,20 @@ def test_the_proxy_limits_connections_by_address():
 def test_the_proxy_answers_as_the_service_does():
     """With the envelope of the code, and the headers of every answer."""
     answers = re.findall(r"status (\d+) content-type application/json .*?string '(.*?)'", PROXY)
-    codes = {"429": "rate_limited", "502": UNAVAILABLE, "503": UNAVAILABLE, "504": UNAVAILABLE}
+    codes = dict.fromkeys(("502", "503", "504"), UNAVAILABLE)
+    codes |= {"408": "request_timeout", "429": "rate_limited"}
     assert {status: json.loads(body) for status, body in answers} == {
         status: Refusal(code).envelope() for status, code in codes.items()
     }
     for name, text in every_answer("https://api.example.com").items():
         assert re.search(rf'http-after-response set-header {name} "?{re.escape(text)}', PROXY)
+
+
+def test_the_proxy_waits_for_a_body_as_long_as_the_service_does():
+    """Before it answers: over HTTP/2, it resets what it answers while the body still comes."""
+    frontend = PROXY.partition("\nfrontend public\n")[2].partition("\nbackend ")[0]
+    assert "    option http-buffer-request\n" in frontend
+    assert figure(r"timeout http-request +(\d+)s") == BODY_SECONDS_MAX
 
 
 @pytest.mark.server

@@ -1,10 +1,14 @@
 """`deploy/haproxy.cfg`, run by HAProxy before a server: what it limits, and what it answers."""
 
+import json
 import re
+import shutil
+import subprocess
 from contextlib import ExitStack
 
 import pytest
 
+from service.core.errors import Refusal
 from tests.contract.refusals import refused
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import free_port
@@ -131,3 +135,48 @@ async def test_without_a_server_clients_are_told_to_come_back(database_url, fold
     refused(answer, "service_unavailable")
     assert answer.headers["Retry-After"] == "1"
     assert {name: answer.headers.get_list(name) for name in EVERY_ANSWER} == EVERY_ANSWER
+
+
+CURL = shutil.which("curl")
+POSTS = 60
+BODY_BYTES = 20_000
+"""More than HAProxy has in one buffer, and less than a client sends before it is answered."""
+
+
+@pytest.mark.skipif(CURL is None, reason="curl is not installed")
+@pytest.mark.parametrize("size", [7, BODY_BYTES])
+def test_what_is_posted_over_http_2_is_answered(database_url, folder, size):
+    """With the proxy's own refusals: an answer before the body has come would be a reset."""
+    body, limits = folder / "body", LIMITS | {"CONNECTIONS_IN_10_SECONDS_MAX": "1000"}
+    body.write_bytes(b"a" * size)
+    with ExitStack() as running:
+        server = running.enter_context(served(database_url, folder, PUBLIC_URL=PUBLIC_URL))
+        with proxy(folder, [server.port, free_port()], limits) as one:
+            running.close()
+            answers = [posted_over_http_2(one, body) for _ in range(POSTS)]
+    assert set(answers) <= {"503 0", "429 0"}
+    assert answers[-1] == "429 0"
+
+
+def posted_over_http_2(one, body):
+    """Return the status of the answer, and how curl ended; each is a connection of its own."""
+    command = ["-s", "-k", "--http2", "-o", "/dev/null", "-w", "%{http_code} %{exitcode}"]
+    there = ["--resolve", f"{HOST}:{one.port}:127.0.0.1", f"https://{HOST}:{one.port}/v1/claims"]
+    done = subprocess.run(
+        [CURL, *command, *there, "--data-binary", f"@{body}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def test_a_body_that_does_not_come_is_refused(in_front):
+    """By the proxy, after as long as the service would wait, with the service's envelope."""
+    head = f"POST /v1/claims HTTP/1.1\r\nHost: {HOST}\r\nContent-Length: 100\r\n\r\n"
+    with in_front.connected(timeout=PATIENCE_SECONDS) as connection:
+        connection.sendall(f"{head}a".encode())
+        received = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    first, _, body = received.partition("\r\n\r\n")
+    assert first.split()[1] == "408"
+    assert json.loads(body) == Refusal("request_timeout").envelope()
