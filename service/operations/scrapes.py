@@ -12,6 +12,9 @@ from service.core.shared import Shared
 from service.ledger.database import is_infrastructure_error
 from service.operations.gauges import FAULTY, UNKNOWN, Collector, ScrapedGauges
 
+COLLECTOR_SECONDS_MAX: Final = 4.0
+"""For all that a collector reads: Prometheus drops a scrape after ten seconds, and with it the
+figures that would say what hangs."""
 FRESH_SECONDS_MIN: Final = 1.0
 FRESH_SECONDS_MAX: Final = 15.0
 """What a scrape returned is returned again for nine times as long as it took to make: however many
@@ -70,7 +73,8 @@ class Scrapes:
     async def _collect(self, collector: Collector) -> None:
         fault: Exception | None = None
         try:
-            await collector.collect(self._gauges)
+            async with asyncio.timeout(COLLECTOR_SECONDS_MAX):
+                await collector.collect(self._gauges)
         except Exception as error:  # noqa: BLE001 - whatever it is, the others go on
             fault = error
         self._gauges.set(_COLLECTOR_UP, fault is None, collector.name)

@@ -13,11 +13,12 @@ from service.app.operations import collectors
 from service.core.retries import FOR_A_DAY
 from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
-from service.operations.scrapes import Scrapes
+from service.operations.gauges import Collector
+from service.operations.scrapes import COLLECTOR_SECONDS_MAX, Scrapes
 from tests.database_proxy import proxied
 from tests.faults.clusters import metric, onboard
 from tests.log_lines import logged
-from tests.patience import eventually
+from tests.patience import eventually, waiting
 from tests.sessions import BROWSER, moved_in_time
 from tests.tables import every_row
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
@@ -239,6 +240,43 @@ async def test_a_collector_that_fails_is_seen_whichever_it_is(stuck):
                 }
                 shown = f'claim_ledger_collector_up{{collector="{failing.name}"}} 0.0'
                 assert shown in made.exposition.decode()
+
+
+async def test_a_forgotten_lock_takes_no_scrape_its_time(database_url, tmp_path):
+    """Whichever table is locked: the scrape ends, and says what it could not read."""
+    settings, unread = settings_for(database_url, tmp_path), {}
+    async with world_on(settings, tmp_path, follow=False, deadline_seconds=0.2) as world:
+        others = ("accounts.", "test.", "live.schema")  # a comparison of schemas takes a while
+        every = collectors(world.service)
+        scrapes = Scrapes([one for one in every if not one.name.startswith(others)], [])
+        with psycopg.connect(database_url) as owner, waiting() as waited:
+            rows = owner.execute("select tablename from pg_tables where schemaname = 'live'")
+            for (table,) in rows.fetchall():
+                owner.execute(f"lock table live.{table} in access exclusive mode")
+                before = waited()
+                made = await scrapes.make()
+                assert waited() - before < COLLECTOR_SECONDS_MAX / 2, table
+                unread[table] = set(made.health["unread"])
+                owner.rollback()
+    assert "log_size live" in unread["pending"]
+    assert "collector_up live.checkpoints" in unread["events"] & unread["log"]
+
+
+async def test_a_collector_that_hangs_ends(monkeypatch):
+    """What it reads is unknown then, and what others read is not."""
+    monkeypatch.setattr("service.operations.scrapes.COLLECTOR_SECONDS_MAX", 0.01)
+
+    async def read(gauges) -> None:
+        gauges.set("hand_overs", 7)
+
+    async def hang(_gauges) -> None:
+        await asyncio.Event().wait()
+
+    reading = Collector("reading", [("hand_overs",)], read)
+    hanging = Collector("hanging", [("log_size", "live")], hang)
+    health = (await Scrapes([reading, hanging], []).make()).health
+    assert set(health["unread"]) == {"log_size live", "collector_up hanging"}
+    assert health["figures"]["hand_overs"] == {"": 7}
 
 
 def _named(collector):

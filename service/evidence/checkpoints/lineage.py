@@ -42,8 +42,11 @@ class BegunLineage(NamedTuple):
 
 
 async def begun_lineages(ledger: Ledger) -> list[BegunLineage]:
-    """Return the numbered beginnings of a ledger's lineages, in their order."""
-    rows = await ledger.database.background.fetch(_SQL.lineages, lineage_stream(ledger.name))
+    """Return the numbered beginnings of a ledger's lineages, in their order.
+
+    Status reports are made of them, so a lock that somebody forgot is not waited for.
+    """
+    rows = await ledger.database.reads.fetch(_SQL.lineages, lineage_stream(ledger.name))
     found: list[BegunLineage] = []
     for row in rows:
         try:
