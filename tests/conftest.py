@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import logging
 import os
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
@@ -174,6 +175,15 @@ def processes_end_with_their_test() -> Iterator[None]:
     """Kill what a test or one of its own fixtures started and did not end."""
     with ended():
         yield
+
+
+@pytest.fixture(autouse=True)
+def granian_logs_as_we_do() -> Iterator[None]:
+    """Hold that no test has Granian print lines of its own for the tests after it."""
+    yield
+    for name in ("_granian", "granian.access"):
+        granian = logging.getLogger(name)
+        assert (granian.handlers, granian.propagate) == ([], True)
 
 
 @pytest.fixture(scope="session")

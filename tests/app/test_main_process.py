@@ -7,6 +7,7 @@ from granian.constants import Interfaces
 from granian.server.mp import MPServer
 
 from service.app.main_process import MainProcess
+from service.core.logs import GRANIAN_LOGGING
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -15,7 +16,9 @@ def server(monkeypatch):
     """A server that has started, without workers."""
     monkeypatch.setattr(MPServer, "startup", lambda *_: None)
     monkeypatch.setattr(MPServer, "shutdown", lambda *_: None)
-    server = MainProcess("none:none", interface=Interfaces.ASGI)
+    server = MainProcess(
+        "none:none", interface=Interfaces.ASGI, log_dictconfig=dict(GRANIAN_LOGGING)
+    )
     server.startup(lambda: None, lambda: lambda: None)
     yield server
     server.shutdown()
