@@ -128,6 +128,7 @@ _OURS: Final = (
     ("sign_in_link_expired", 400, "This sign-in link has expired."),
     ("sign_in_link_used", 409, "This sign-in link was already used."),
     ("cross_site_request", 403, "This form was sent from another site."),
+    ("session_changed", 409, "This form was made before its sender signed in, or did again."),
     ("not_staff", 403, "This page is for the service's team."),
     ("passkey_refused", 400, "This passkey was not accepted."),
     ("own_recovery", 409, "Somebody else of the team has to remove your passkeys."),

@@ -25,7 +25,14 @@ from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
 from service.pages.formats import amount, day, grouped, moment
 from service.pages.site_map import Html, Page, RoutedPage, site_map_of
-from service.pages.visit import CSRF_FIELD, HEADERS, ProofNeeded, SignInNeeded, person_of
+from service.pages.visit import (
+    CSRF_FIELD,
+    HEADERS,
+    ProofNeeded,
+    SessionChanged,
+    SignInNeeded,
+    person_of,
+)
 from service.pages.words import TEXTS, seen, stored, text
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
@@ -172,6 +179,13 @@ def on_proof_needed(request: AnyRequest, _error: ProofNeeded) -> Html:
     return lead_to(with_next("/proof", _way_back(request)))
 
 
+def on_session_changed(request: AnyRequest, _error: SessionChanged) -> Html:
+    """Return the page that leads to the form anew, for whoever is signed in by now."""
+    title = text("refused.session_changed.title")
+    advice = text("refused.session_changed.advice", page=_way_back(request) or "/")
+    return refused(request, Refusal("session_changed"), title, advice)
+
+
 def with_next(path: str, next_path: str) -> str:
     """Return a path that leads on to another one of ours afterwards."""
     return f"{path}?next={quote(next_path, safe='/')}" if next_path else path
@@ -216,6 +230,7 @@ EXCEPTION_HANDLERS: Final = {
     Refusal: on_refusal,
     SignInNeeded: on_sign_in_needed,
     ProofNeeded: on_proof_needed,
+    SessionChanged: on_session_changed,
     HTTPException: on_http_exception,
     LedgerError: on_ledger_error,
     KeyUnknown: on_key_unknown,

@@ -12,6 +12,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
 from service.core.errors import Refusal
+from service.http.answered import answered
 from service.http.bodies import AnyRequest
 from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
@@ -20,6 +21,7 @@ from service.http.scalars import email_fault
 from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
+    SessionChanged,
     cookie_of,
     form_of,
     host_cookie,
@@ -63,7 +65,11 @@ def sign_in_router(
             title = text(f"refused.{refusal.code}.title")
             return refused(request, refusal, title, text("sign_in.signed_in", email=person.email))
 
-    @post("/sign-in/{token:str}", opt={"page": Page("token")})
+    @post(
+        "/sign-in/{token:str}",
+        opt={"page": Page("token")},
+        exception_handlers=answered({SessionChanged: _look_again}),
+    )
     async def redeem(request: AnyRequest, token: PathText) -> Html:
         """Use the link up, and begin a session."""
         link = await _look(sign_in, limiter, request, token)
@@ -145,6 +151,11 @@ def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRout
 def _browser_of(request: AnyRequest) -> str | None:
     """Return the token of a browser that has asked for a link."""
     return cookie_of(request.headers, BROWSER_COOKIE)
+
+
+def _look_again(request: AnyRequest, _error: SessionChanged) -> Html:
+    """Lead whoever has signed in elsewhere to what the link does now: mostly, it is used up."""
+    return lead_to(request.url.path)
 
 
 def _confirm_page(request: AnyRequest, link: SignInLink, refusal: Refusal | None = None) -> Html:

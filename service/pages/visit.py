@@ -63,6 +63,10 @@ class SignInNeeded(Exception):
     """The page is for people who are signed in; the handler redirects them to sign in, and back."""
 
 
+class SessionChanged(Exception):
+    """A form of ours, but not of this session: it was made before, or when nobody was signed in."""
+
+
 class ProofNeeded(Exception):
     """Whoever is signed in has to prove anew who they are; they are asked, and led back."""
 
@@ -138,8 +142,8 @@ def expected_version(request: AnyRequest) -> int:
 async def read_form(request: AnyRequest) -> None:
     """Read the form of every post into the request's state, before its handler.
 
-    Refuses with `validation_failed` a body that is not a form, and with `cross_site_request` a
-    signed-in person's form without its token.
+    Refuses with `validation_failed` a body that is not a form. Raises SessionChanged for a
+    signed-in person's form without their session's token: that it is ours, `Visits` has seen.
     """
     if request.method != "POST":
         return
@@ -152,7 +156,7 @@ async def read_form(request: AnyRequest) -> None:
     if expected is not None and not hmac.compare_digest(
         form.pop(CSRF_FIELD, "").encode(), expected.encode()
     ):
-        raise Refusal("cross_site_request")
+        raise SessionChanged
     request.scope["state"]["form"] = form
 
 

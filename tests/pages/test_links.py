@@ -115,7 +115,7 @@ def test_our_own_form_needs_its_token(site):
     page.goto(path)
     page.evaluate(f"document.querySelector('main input[name={CSRF_FIELD}]').remove()")
     page.get_by_role("button", name="Disconnect").click()
-    expect(page.locator("main")).to_contain_text("cross_site_request")
+    expect(page.locator("main")).to_contain_text("session_changed")
     assert is_connected(site, entity_id, partner_id)
     page.goto(path)
     with page.expect_request(lambda request: request.method == "POST") as posted:
