@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from projections.partner_events.projector import TYPES
 from service.core.clock import system_clock
 from service.http.rate_limit.limiter import POSTS_PER_MINUTE
 from service.ledger.sql import Sql
@@ -20,6 +21,8 @@ from tests.world import STAFF
 
 DEVELOPER = "developer@example.com"
 URL = "https://example.com/hooks"
+ALL = dict.fromkeys(TYPES.values(), "on")
+ONE = {"claim.created": "on"}
 _LOGGED = Sql(
     "logged",
     "A delivery that was made.",
@@ -77,7 +80,12 @@ async def shown(visitor, path):
     return text_of(answer.text)
 
 
-async def added(visitor, path, url=URL, mode="test", **types):
+def ticks(page):
+    """Return the events that a page's form has ticked."""
+    return re.findall(r'name="([a-z._]+)" checked', page)
+
+
+async def added(visitor, path, url=URL, mode="test", types=ALL):
     """Send the form of a new endpoint; return the answer."""
     page = (await visitor.get(path)).text
     drawn = {
@@ -94,8 +102,8 @@ async def test_an_endpoint_is_added_once_and_shown(world, developer):
     assert refused.status_code == 400
     assert "expected https://" in html.unescape(refused.text)
     assert 'aria-invalid="true"' in refused.text
-    answer, drawn = await added(visitor, path, **{"claim.created": "on"})
-    again = await visitor.post(path, url=URL, mode="test", **drawn)
+    answer, drawn = await added(visitor, path, types=ONE)
+    again = await visitor.post(path, url=URL, mode="test", **drawn, **ALL)
     place = f"{path}/{drawn['endpoint_id']}?done=added"
     assert [one.headers["location"] for one in (answer, again)] == [place] * 2
     assert URL in await shown(visitor, path)
@@ -104,6 +112,26 @@ async def test_an_endpoint_is_added_once_and_shown(world, developer):
     assert (row["mode"], row["types"]) == ("test", "claim.created")
     forged = await visitor.post(path, url=URL, mode="test", endpoint_id="whe_mine", proof="x")
     assert forged.status_code == 400
+
+
+async def test_a_form_that_ticks_no_event_changes_nothing(world, developer):
+    """It would get every event; the form comes back with none ticked, others as they are."""
+    visitor, partner_id, path = developer
+    refused, _ = await added(visitor, path, types={})
+    assert refused.status_code == 400
+    assert "Events: choose at least one" in text_of(refused.text)
+    assert await world.service.endpoint_list.of(partner_id) == []
+    _, drawn = await added(visitor, path, types=ONE)
+    one = f"{path}/{drawn['endpoint_id']}"
+    for form, ticked in (({"url": URL}, []), ({"url": "x"} | ALL, list(ALL))):
+        answer = await visitor.post(one, **form)
+        assert (answer.status_code, ticks(answer.text)) == (400, ticked)
+    elsewhere = await visitor.post(f"{one}/replay", position="x")
+    assert [ticks(page.text) for page in (elsewhere, await visitor.get(one))] == [list(ONE)] * 2
+    (row,) = await world.service.endpoint_list.of(partner_id)
+    assert (row["url"], row["types"]) == (URL, "claim.created")
+    assert (await visitor.post(one, url=URL, **ALL)).status_code == 303
+    assert ticks((await visitor.get(one)).text) == list(ALL)
 
 
 async def test_a_limit_is_told_in_its_own_words(developer):
@@ -137,7 +165,7 @@ async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, develope
         assert (await visitor.post(f"{one}/rotate", secret_version="2")).status_code == 303
     secret = html.unescape((await visitor.post(f"{one}/secret")).text)
     assert (first.shown_secret in secret, second.shown_secret in secret) == (True, True)
-    changed = await visitor.post(one, url="https://other.example.com/")
+    changed = await visitor.post(one, url="https://other.example.com/", **ALL)
     assert changed.status_code == 303
     assert (await visitor.post(one, url="ftp://example.com")).status_code == 400
     await visitor.post(f"{one}/disable")

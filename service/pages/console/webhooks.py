@@ -63,7 +63,7 @@ class WebhookPages:
             endpoints=endpoints,
             endpoints_max=ENDPOINTS_MAX,
             types=list(TYPES.values()),
-            chosen=_types(form_of(request)) if refusal else (),
+            chosen=_ticked(form_of(request)) if refusal else list(TYPES.values()),
             form=form_of(request) if refusal else {},
             faults=refusal.field_errors if refusal else {},
             endpoint_id=drawn,
@@ -81,6 +81,7 @@ class WebhookPages:
         delivered = await self.queues.delivered(mode, endpoint_id, before)
         last = delivered[-1] if len(delivered) == LISTED_MAX else None
         done = request.query_params.get("done")
+        form = form_of(request) if refusal else {}
         return console_page(
             request,
             "webhook.html",
@@ -93,8 +94,8 @@ class WebhookPages:
             is_first=at is None,
             now=self.commands.clock(),
             types=list(TYPES.values()),
-            chosen=_types(form_of(request)) if refusal else endpoint["types"],
-            form=form_of(request) if refusal else {},
+            chosen=_ticked(form) if "url" in form else endpoint["types"] or list(TYPES.values()),
+            form=form,
             faults=refusal.field_errors if refusal else {},
             done=done if done in _DONE else None,
         )
@@ -308,10 +309,20 @@ def _shown(row: Row, queue: Row | None) -> _Endpoint:
     return {**row, "types": types, "queue": queue, "is_behind": is_behind}
 
 
+def _ticked(form: _Fields) -> Sequence[str]:
+    """Return the types that a form has ticked."""
+    return tuple(name for name in TYPES.values() if form.get(name))
+
+
 def _types(form: _Fields) -> Sequence[str]:
-    """Return the types that a form has ticked; none where all are, which is what none means."""
-    chosen = tuple(name for name in TYPES.values() if form.get(name))
-    return () if len(chosen) == len(TYPES) else chosen
+    """Return the types that an endpoint is to get: none where all are ticked, later ones, too.
+
+    Refuses with `validation_failed` a form that has ticked none: it would get all.
+    """
+    ticked = _ticked(form)
+    if not ticked:
+        raise invalid("types", "choose at least one")
+    return () if len(ticked) == len(TYPES) else ticked
 
 
 def _position(text: str, name: str) -> int:
