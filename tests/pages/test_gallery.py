@@ -63,6 +63,20 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
             _measure_without_scripts(plain, page.url, shot)
 
 
+def test_an_open_menu_stays_on_the_screen(filled: Filled):
+    """On phones, each of the console's; and none covers the name of another."""
+    page = profile("developer", filled)
+    page.goto(f"/console/{filled.partner}")
+    for width in (NARROWEST, 360, 400, 660):
+        page.set_viewport_size({"width": width, "height": 800})
+        for name in page.locator("nav summary").all():
+            name.click()
+            menu = name.locator("xpath=following-sibling::*").bounding_box()
+            assert menu
+            assert 0 <= menu["x"] <= width - menu["width"], f"{name.inner_text()}, {width} pixels"
+            assert _overflow(page) == 0, f"{name.inner_text()}, {width} pixels"
+
+
 def test_times_keep_their_column_beside_ids(filled: Filled):
     """Ids do not wrap, and leave a time a word a line: rows of five lines, on a wide screen."""
     page = profile(None, filled)
