@@ -15,7 +15,7 @@ from service.http.scalars import OPEN_ENUM
 from service.partner_api.docs.examples import resolved
 from service.partner_api.docs.guide import TEMPLATES
 from service.partner_api.docs.openapi import error_example
-from service.partner_api.docs.samples import python, typescript
+from service.partner_api.docs.samples import PYTHON, python, typescript
 from service.partner_api.endpoints import ANY_PATH, Endpoint
 
 Json = dict[str, Any]
@@ -123,18 +123,17 @@ def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
 
 
 def samples(endpoint: Endpoint, document: Json) -> list[Sample]:
-    """Return the request in each language."""
+    """Return the request in each language; in Python once its client has the method."""
     operation = document["paths"][endpoint.path][endpoint.method]
     if endpoint.body:
         examples = operation["requestBody"]["content"]["application/json"]["examples"]
         given = examples["least"]["value"]
     else:
         given = {one["name"]: one["example"] for one in _required(operation)}
-    return [
-        Sample("curl", "curl", curl(endpoint, document)),
-        Sample("python", "Python", python(endpoint, document, given)),
-        Sample("typescript", "TypeScript", typescript(endpoint, given)),
-    ]
+    found = [Sample("curl", "curl", curl(endpoint, document))]
+    if endpoint.id in PYTHON:
+        found.append(Sample("python", "Python", python(endpoint, document, given)))
+    return [*found, Sample("typescript", "TypeScript", typescript(endpoint, given))]
 
 
 def _required(operation: Json) -> list[Json]:
