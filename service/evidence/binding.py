@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Final
 
 from service.facts.lineages import EventsBound
-from service.ledger.binding import Binding, boundaries_of, boundary_stream
+from service.ledger.binding import binding_of, boundary_stream
 from service.ledger.codec import happened_at
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
@@ -34,10 +34,7 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
     async def attempt(transaction: Transaction) -> bool:
         find, *arguments = ledger.bound
         said = await transaction.fetch(find, *arguments)
-        if (
-            Binding(ledger.name, keys, boundaries_of(ledger.name, keys, said)).oldest
-            >= keys.signing
-        ):
+        if binding_of(ledger.name, keys, said).oldest >= keys.signing:
             return False  # the newest one may not sign yet
         await _refuse_recent(ledger, transaction, keys.signing)
         stream = boundary_stream(ledger.name)

@@ -7,7 +7,14 @@ from uuid import UUID
 from service.core.ids import stream_id
 from service.ledger.database import LedgerUnavailable, Row
 from service.ledger.decoding import StoredRow
-from service.ledger.event_macs import FIRST_KEY, UNBOUND, EventKeys, event_digest, keyed_hash
+from service.ledger.event_macs import (
+    FIRST_KEY,
+    MAC_BYTES,
+    UNBOUND,
+    EventKeys,
+    event_digest,
+    keyed_hash,
+)
 
 T = TypeVar("T", bound=StoredRow)
 
@@ -17,6 +24,10 @@ BOUND_TOPIC: Final = "EventsBound"
 
 class UnboundEvent(LedgerUnavailable):
     """A stream has an event that this service did not write. A queued one will be set aside."""
+
+
+class EventKeyLacking(LedgerUnavailable):
+    """The log names an event key that this process cannot open: what it signs may not count."""
 
 
 class Boundary(NamedTuple):
@@ -38,12 +49,17 @@ def boundary_stream(ledger: str) -> UUID:
     return stream_id("events-bound", ledger)
 
 
-def boundaries_of(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence[Boundary]:
+def binding_of(ledger: str, keys: EventKeys, rows: Sequence[Row]) -> "Binding":
     """Return from when on events are bound, and by which keys, from the numbered `EventsBound`.
 
     Such an event names the key of its own MAC, so nobody can retire a key with an event of an
-    earlier key. Empty if no event needs a MAC.
+    earlier key.
     """
+    named = max((row["mac"][0] for row in rows if len(row["mac"]) == MAC_BYTES), default=UNBOUND)
+    return Binding(ledger, keys, _boundaries(ledger, keys, rows), named)
+
+
+def _boundaries(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence[Boundary]:
     stream, found = boundary_stream(ledger), [SINCE_START] if keys.since_start else []
     for position, append_id, version, topic, state, mac in rows:
         is_later = not found or mac[:1] > bytes((found[-1].event_key,))
@@ -53,11 +69,16 @@ def boundaries_of(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence
 
 
 class Binding(NamedTuple):
-    """How to recognise a ledger's own events: the keys, and from when on which MACs are needed."""
+    """How to recognise a ledger's own events: the keys, and from when on which MACs are needed.
+
+    No boundaries if no event needs a MAC. `named` is the newest key that a numbered `EventsBound`
+    has in its MAC, whoever wrote it.
+    """
 
     ledger: str
     keys: EventKeys
     boundaries: Sequence[Boundary]
+    named: int = UNBOUND
 
     @property
     def oldest(self) -> int:
@@ -70,11 +91,29 @@ class Binding(NamedTuple):
 
         Of all that there are: whoever can change a row says since when the newest one signs.
         """
-        return self.oldest >= max(self.keys.keys)
+        return self.keys.are_all and self.oldest >= max(self.keys.keys)
+
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether the log names a key that this process cannot open: its own may be retired.
+
+        A row that somebody added to the event keys is not enough for that. With one in the log as
+        well, which `audit verify` finds, they stop writing, until the first of them is deleted.
+        """
+        return not self.keys.are_all and self.named > max(self.keys.keys)
+
+    def refuse_overtaken(self) -> None:
+        """Raise EventKeyLacking where this process can neither write what counts, nor judge it."""
+        if self.is_overtaken:
+            raise EventKeyLacking(self.ledger)
 
     @property
     def writing(self) -> EventKeys:
-        """The keys with which events are written now: none signs that would not count."""
+        """The keys with which events are written now: none signs that would not count.
+
+        Raises EventKeyLacking where this process cannot know whether one does.
+        """
+        self.refuse_overtaken()
         if self.keys.signing >= self.oldest:
             return self.keys
         return self.keys._replace(signing=self.oldest)

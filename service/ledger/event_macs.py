@@ -29,11 +29,13 @@ class EventKeys(NamedTuple):
     """The keys of one ledger by their ids. `signing` is the id of the one that signs.
 
     `since_start`: no event of the installation is older than the keys, so each has a MAC.
+    `are_all`: this process opened all that are stored, when it last looked.
     """
 
     keys: Mapping[int, bytes]
     since_start: bool
     signing: int
+    are_all: bool = True
 
     @property
     def oldest(self) -> int:

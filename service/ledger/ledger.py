@@ -18,9 +18,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
 import msgspec
+import structlog
 
 from service.core.clock import Clock, to_milliseconds
-from service.ledger.binding import BOUND_TOPIC, Binding, boundaries_of, boundary_stream
+from service.ledger.binding import BOUND_TOPIC, Binding, binding_of, boundary_stream
 from service.ledger.codec import Codec
 from service.ledger.database import (
     AlreadyExists,
@@ -53,6 +54,8 @@ LOCKED_SECONDS: Final = 0.005
 LOCKED_SECONDS_MAX: Final = 0.1
 
 _SQL = queries("service.ledger")
+
+log = structlog.get_logger()
 
 
 class StreamPart(NamedTuple):
@@ -125,19 +128,22 @@ class Ledger:
     async def binding(self) -> Binding:
         """Return how to recognise events: from memory, once only the newest key binds later ones.
 
-        Until then, the log is read from time to time to find out whether that is so.
+        Until then, the log is read from time to time to find out whether that is so; and each time
+        where an event key does not open, as that may have retired those that this process has.
         """
         now = asyncio.get_running_loop().time()
         keys, known = await self.event_keys(), self._binding
         if known is not None and known.keys is not keys:
             known = known._replace(keys=keys)
         if known is None:
-            known = Binding(self.name, keys, boundaries_of(self.name, keys, ()))
+            known = binding_of(self.name, keys, ())
             self._asked_at = -math.inf
-        if not known.is_settled and now > self._asked_at + UNBOUND_SECONDS:
-            rows = await self.database.reads.fetch(*self.bound)
-            known = known._replace(boundaries=boundaries_of(self.name, keys, rows))
+        is_due = not keys.are_all or now > self._asked_at + UNBOUND_SECONDS
+        if is_due and not known.is_settled:
+            known = binding_of(self.name, keys, await self.database.reads.fetch(*self.bound))
             self._asked_at = now
+        if known.is_overtaken and not (self._binding and self._binding.is_overtaken):
+            log.error("event key missing", ledger=self.name)
         self._binding = known
         return known
 

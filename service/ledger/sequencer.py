@@ -15,7 +15,7 @@ from typing import NamedTuple
 import structlog
 from asyncpg import UniqueViolationError
 
-from service.ledger.binding import Binding, boundaries_of
+from service.ledger.binding import binding_of
 from service.ledger.codec import happened_at
 from service.ledger.database import (
     Connection,
@@ -179,9 +179,9 @@ class Sequencer:
         bytes_max = max(1, BATCH_BYTES_MAX >> self._halvings)
         keys = await self._ledger.event_keys()
         find, *boundary = self._ledger.bound
-        if self._oldest < max(keys.keys):
-            said = await connection.fetch(find.on(schema), *boundary)
-            binding = Binding(schema, keys, boundaries_of(schema, keys, said))
+        if not keys.are_all or self._oldest < max(keys.keys):
+            binding = binding_of(schema, keys, await connection.fetch(find.on(schema), *boundary))
+            binding.refuse_overtaken()
             self._oldest = binding.oldest
         numbering = _SQL.sequencer_number.on(schema)
         batch = (head["size"], events_max, bytes_max)

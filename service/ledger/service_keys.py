@@ -43,16 +43,17 @@ class EventKeyRefused(Exception):
 
 
 class EventRoots(NamedTuple):
-    """The keys from which the ledgers' event keys are derived, by their ids."""
+    """The keys from which the ledgers' event keys are derived, by their ids (`EventKeys`)."""
 
     keys: Mapping[int, bytes]
     since_start: bool
     signing: int
+    are_all: bool = True
 
     def of_ledger(self, ledger: str) -> EventKeys:
         """Return the keys of one ledger."""
         keys = {key_id: key_of_ledger(key, ledger) for key_id, key in self.keys.items()}
-        return EventKeys(keys, self.since_start, self.signing)
+        return EventKeys(keys, self.since_start, self.signing, self.are_all)
 
 
 class Secrets(NamedTuple):
@@ -204,18 +205,25 @@ class ServiceKeyStore:
     async def read_events(self) -> None:
         """Read the event keys again now; keep those that are known where the ring opens no other.
 
-        Raises LedgerError where they cannot be read: nothing may be taken for another's by then.
+        Those are then not all. Raises LedgerError where they cannot be read: nothing may be taken
+        for another's by then.
         """
         try:
             known = await self.known_events()
         except KeyUnknown as error:
             log.warning("event keys not read", error_type=type(error).__name__)
+            if self._loaded is not None:
+                self._take(self._loaded.events._replace(are_all=False))
             return
         loop = asyncio.get_running_loop()
         self._asked_at = self._read_at = loop.time()
-        if known is None or self._loaded is None or known == self._loaded.events:
+        if known is not None:
+            self._take(known)
+
+    def _take(self, events: EventRoots) -> None:
+        if self._loaded is None or events == self._loaded.events:
             return  # what is known stays the same object, by which others see that it does
-        self._loaded = self._loaded._replace(events=known)
+        self._loaded = self._loaded._replace(events=events)
 
     async def _read_events_beside(self) -> None:
         try:

@@ -21,12 +21,16 @@ def health_router(ledgers: Sequence[Ledger], secrets: ServiceKeyStore) -> OneOff
 
     A process is not ready before it has opened the service's own keys, which every request needs:
     its ring of master keys may lack theirs. Afterwards it has them in memory, and whatever somebody
-    writes into their tables takes no running process out.
+    writes into their tables alone takes no running process out. One that may not write, as a log
+    names an event key that it cannot open, is not ready any more.
     """
-    sequencers = [Sequencer(ledger) for ledger in ledgers]
+
+    async def reach_one(ledger: Ledger) -> None:
+        await Sequencer(ledger).reachable()
+        (await ledger.binding()).refuse_overtaken()
 
     async def reach() -> None:
-        await asyncio.gather(secrets.get(), *(sequencer.reachable() for sequencer in sequencers))
+        await asyncio.gather(secrets.get(), *(reach_one(ledger) for ledger in ledgers))
 
     reached = Shared(reach)
 
