@@ -2,14 +2,14 @@
 -- The events at these positions, in order, until they have $2 bytes.
 with measured as (
     select
-        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from ledger.log as l
     join ledger.events as e using (append_id)
     where l.position = any($1::bigint[])
     window w as (order by l.position rows between unbounded preceding and 1 preceding)
 )
-select position, append_id, originator_id, originator_version, topic, state
+select position, append_id, originator_id, originator_version, topic, state, mac
 from measured
 where coalesce(bytes_before, 0) < $2
 order by position
@@ -87,7 +87,8 @@ with known as (
         and ($9::bytea is null or position($9 in e.state) > 0)
 )
 select
-    f.position, f.append_id, e.originator_id, e.originator_version, e.topic, e.state, f.is_known
+    f.position, f.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
+    f.is_known
 from (
     select position, append_id, true as is_known from known
     union all

@@ -11,7 +11,7 @@ import msgspec
 from projections.activity.projector import subjects
 from service.ledger.codec import DAMAGE, State, stored_form
 from service.ledger.database import Connection, Row
-from service.ledger.decoding import PAGE_BYTES_MAX
+from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
 from service.ledger.events import Meta, Unreadable
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import leaf_of
@@ -40,6 +40,7 @@ class TimelineEntry(NamedTuple):
     recorded; `personal` names the sealed ones, each `sealed`, `erased` or
     `key missing`: gone, and no erasure says so. `meta` and `data` are
     None where the stored event is damaged. `leaf` is the hash that the log has to have of it.
+    `is_ours`: its MAC shows that this service wrote it.
     """
 
     ledger: str
@@ -49,6 +50,7 @@ class TimelineEntry(NamedTuple):
     data: Mapping[str, Any] | None
     personal: Mapping[str, str]
     leaf: bytes | None = None
+    is_ours: bool = True
 
 
 class TimelineFilter(NamedTuple):
@@ -124,7 +126,8 @@ class ActivityReader:
                 looked_to = await connection.fetchval(
                     _SQL.looked_to.on(schema), subject, reached, before, looked_at - 1
                 )
-            return Timeline(await self._entries(connection, found), looked_to)
+            keys = await self._keys(connection, found)
+        return Timeline(await self._entries(found, keys), looked_to)
 
     async def at(self, positions: Sequence[int]) -> list[TimelineEntry]:
         """Return the events at these positions, in order; fewer where they are large.
@@ -133,16 +136,27 @@ class ActivityReader:
         """
         async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
             rows = await connection.fetch(_SQL.at.on(self._ledger.name), positions, PAGE_BYTES_MAX)
-            return await self._entries(connection, [(row, _stored(row)) for row in rows])
+            found = [(row, _stored(row)) for row in rows]
+            keys = await self._keys(connection, found)
+        return await self._entries(found, keys)
 
-    async def _entries(
+    async def _keys(
         self, connection: Connection, found: Sequence[tuple[Row, State | None]]
-    ) -> list[TimelineEntry]:
+    ) -> Mapping[UUID, str]:
         sealed = {state.sealed.key for _, state in found if state and state.sealed}
         keys_left = _SQL.keys_left.on(self._ledger.name)
         left = await connection.fetch(keys_left, list(sealed)) if sealed else []
-        keys = {row["key_id"]: _personal(row) for row in left}
-        return [self._entry(row, stored, keys) for row, stored in found]
+        return {row["key_id"]: _personal(row) for row in left}
+
+    async def _entries(
+        self, found: Sequence[tuple[Row, State | None]], keys: Mapping[UUID, str]
+    ) -> list[TimelineEntry]:
+        stored = [StoredEvent(*tuple(row)[:7]) for row, _ in found]
+        ours = {one.append_id for one in await self._ledger.ours(stored)}
+        return [
+            self._entry(row, state, keys)._replace(is_ours=row["append_id"] in ours)
+            for row, state in found
+        ]
 
     def _is_about(self, subject: str, actor: str | None, row: Row, stored: State | None) -> bool:
         """Return whether an event names the id in a field that says so; a damaged one may."""

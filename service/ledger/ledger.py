@@ -43,6 +43,7 @@ from service.ledger.sql import Sql, queries
 from service.ledger.writing import Append, Decided, Outcome, Proposal, WriteBatch, lock_number
 
 T = TypeVar("T")
+E = TypeVar("E", bound=StoredRow)
 
 ATTEMPTS_MAX: Final = 8
 """How often a command that conflicts is decided again before it is given up."""
@@ -146,6 +147,14 @@ class Ledger:
             log.error("event key missing", ledger=self.name)
         self._binding = known
         return known
+
+    async def ours(self, stored: Sequence[E]) -> list[E]:
+        """Return those of stored events, with their MACs, that this service wrote."""
+        binding = await self.binding()
+        found = binding.ours(stored)
+        if len(found) < len(stored) and await self.has_other_keys(binding.keys):
+            return (await self.binding()).ours(stored)  # of a key that was not known yet
+        return found
 
     @property
     def bound(self) -> tuple[Sql, UUID, str]:

@@ -174,7 +174,7 @@ def test_an_altered_row_is_reported_with_its_position(installed, database_url):
 
 
 @pytest.mark.parametrize(
-    ("forged", "position"), [(ALTERED, 1), (PUT_IN, None)], ids=["altered", "put in"]
+    ("forged", "position"), [(ALTERED, 1), (PUT_IN, 2)], ids=["altered", "put in"]
 )
 def test_a_forged_event_of_the_lineage_keeps_no_verdict_away(database_url, forged, position):
     """What is said beside a verdict rests on those events, too: it is said of logs that hold.

@@ -1,5 +1,7 @@
 """`audit verify` looks at what surrounds a log that holds: what is published, what protects it."""
 
+from uuid import uuid4
+
 import pytest
 
 from service.core.spares import Spares
@@ -13,6 +15,7 @@ from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.public_ids import are_kept
 from tests.evidence.checkpointing import KEY
 from tests.ledger.merkle_tree import MerkleTree
+from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.tables import every_row
 
 OTHER = NoteKey.of_seed("example.com/claim-ledger", bytes(31) + b"1")
@@ -170,9 +173,9 @@ async def verified(accounts, checkpoints, place, add):
         await add(2)
         await checkpoints.make()
 
-    async def verify():
+    async def verify(event_keys=None):
         evidence = await published_evidence(place, "accounts", [KEY], None)
-        return await verify_ledger(accounts.database, evidence)
+        return await verify_ledger(accounts.database, evidence, event_keys=event_keys)
 
     return verify
 
@@ -201,6 +204,21 @@ async def test_what_waits_more_than_once_is_called_that(verified, add, owner):
     verdict = await verified()
     assert (verdict.ok, verdict.position) == (False, 6)
     assert "waits more than once" in verdict.fault
+
+
+async def test_what_waits_with_no_mac_of_this_service_is_told(verified, accounts, add):
+    """The sequencer would set it aside, if somebody did not keep it from that."""
+    await add(1)
+    keys = await accounts.event_keys()
+    assert (await verified(keys)).ok
+    stream = uuid4()
+    await write_foreign(accounts, RawEvent(stream, 1, "PartnerApproved", b"{}"))
+    verdict = await verified(keys)
+    assert (verdict.ok, verdict.position) == (False, 6)
+    assert (
+        "which waits for its number, does not fit: this service did not write it" in verdict.fault
+    )
+    assert (await verified()).ok  # an auditor has no keys to tell
 
 
 async def test_published_hashes_make_what_was_signed(verified, tmp_path):

@@ -10,9 +10,12 @@ from service.cli.target import Findings, Target
 from service.evidence.replay.footing import footing, stream_footing
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.state import moment_of, replayed
-from service.facts.partners import partner_stream
+from service.facts.partners import PartnerRevoked, partner_stream
+from service.ledger.events import Meta
+from service.ledger.following.parking import NOT_OURS
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import ALTER, KEY, REHASH
+from tests.ledger.raw_events import RawEvent, append_with_macs, number_past_the_sequencer
 from tests.world import STAFF
 
 ALTERED = "position 4: the event is not the one that was hashed there"
@@ -38,9 +41,9 @@ async def partners(service, checkpoints):
     return made
 
 
-async def replay(ledger, position):
+async def replay(ledger, position, keys=(KEY,)):
     """Return what a replay rests on."""
-    async with replayed(ledger, position, lambda _steps: None, [KEY]) as state:
+    async with replayed(ledger, position, lambda _steps: None, keys) as state:
         return state.footing
 
 
@@ -94,6 +97,29 @@ async def test_an_event_that_was_altered_in_place_is_in_no_answer(service, partn
         await moment_of(accounts)
     with pytest.raises(LogFault, match="position 7: the event is not the one"):
         await footing(accounts, [KEY], {7: b"another"})
+
+
+async def test_what_this_service_did_not_write_is_in_no_answer(service, partners, owner):
+    """Nor where it waits for a number, nor where the login numbers it: it has no MAC that holds."""
+    accounts, stream = service.accounts, partner_stream(partners[4])
+    meta = Meta(service.clock(), STAFF.actor, STAFF.request_id, accounts.name)
+    revoked = PartnerRevoked(partner_id=partners[4])
+    state = accounts.codec.encode(stream, 2, revoked, meta, None)
+    forged = RawEvent(stream, 2, "PartnerRevoked", state)
+    async with accounts.transaction() as transaction:
+        (append_id,) = await append_with_macs(transaction, [forged], [b"\1" + bytes(32)])
+    for position in (None, 8):
+        if position is not None:
+            assert number_past_the_sequencer(owner, append_id) == position
+        answer = await shown(service, partners[4])
+        assert isinstance(answer, Findings)
+        assert [one["position"] for one in answer["faults"]] == [position]
+        assert "this service did not write it" in answer["faults"][0]["fault"]
+        assert [one.get("fault") for one in answer["events"]] == [None, NOT_OURS]
+    for keys in ([KEY], []):  # with and without a checkpoint before it
+        with pytest.raises(LogFault, match="position 8: this service did not write it"):
+            await replay(accounts, 8, keys)
+        assert (await replay(accounts, 7, keys)).unsigned == (1 if keys else 7)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from uuid import UUID
 import psycopg
 
 from service.ledger.ledger import Ledger, Transaction
+from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
 _WRITE = queries("service.ledger").write
@@ -49,6 +50,26 @@ def put_into_log(owner: psycopg.Connection, position: int, event: RawEvent) -> i
     ).fetchone()
     assert row is not None
     return row[0]
+
+
+def number_past_the_sequencer(owner: psycopg.Connection, append_id: int) -> int:
+    """Number an event of accounts that waits as that login can, with its hash; return where."""
+    owner.execute("set role claim_ledger_accounts")
+    row = owner.execute("select size, tree from accounts.head for update").fetchone()
+    assert row is not None
+    tree, position = CompactRange.from_bytes(*row), row[0] + 1
+    owner.execute("delete from accounts.pending where append_id = %s", [append_id])
+    leaf = owner.execute(
+        "insert into accounts.log select %s, append_id, accounts.leaf_hash(%s, append_id,"
+        " originator_id, originator_version, topic, state) from accounts.events"
+        " where append_id = %s returning leaf_hash",
+        [position, position, append_id],
+    ).fetchone()
+    assert leaf is not None
+    tree.append(leaf[0])
+    owner.execute("update accounts.head set size = %s, tree = %s", [position, tree.to_bytes()])
+    owner.execute("reset role")
+    return position
 
 
 async def append_with_macs(

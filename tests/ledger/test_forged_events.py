@@ -32,7 +32,12 @@ from service.ledger.sequencer import HeadAltered, Sequencer
 from service.partners.keys import Token, hash_secret
 from tests.databases import login_url
 from tests.evidence.sealed_log import KEY
-from tests.ledger.raw_events import RawEvent, append_with_macs, write_raw
+from tests.ledger.raw_events import (
+    RawEvent,
+    append_with_macs,
+    number_past_the_sequencer,
+    write_raw,
+)
 from tests.ledger.samples import CAUSE
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import STAFF
@@ -259,20 +264,7 @@ async def test_what_is_put_into_the_log_itself_is_never_signed(service, owner):
     """The role can still write `log` and `head`: then nothing more is signed or published."""
     accounts = service.accounts
     append_id = await forge(accounts, RawEvent(uuid4(), 1, "PartnerApproved", b"{}"))
-    tree = CompactRange.from_bytes(
-        *owner.execute("select size, tree from accounts.head").fetchone()
-    )
-    owner.execute("set role claim_ledger_accounts")
-    owner.execute("delete from accounts.pending")
-    (leaf,) = owner.execute(
-        "insert into accounts.log select 3, append_id, accounts.leaf_hash(3, append_id,"
-        " originator_id, originator_version, topic, state) from accounts.events"
-        " where append_id = %s returning leaf_hash",
-        [append_id],
-    ).fetchone()
-    tree.append(leaf)
-    owner.execute("update accounts.head set size = 3, tree = %s", [tree.to_bytes()])
-    owner.execute("reset role")
+    assert number_past_the_sequencer(owner, append_id) == 3
     checkpoints = Checkpoints(accounts, [KEY], None)
     with pytest.raises(LedgerForked, match="position 3 was not written by this service"):
         await checkpoints.make()

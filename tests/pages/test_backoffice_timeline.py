@@ -3,12 +3,18 @@
 import html
 import re
 
+import psycopg
 import pytest
 
 from projections.activity import reader
+from projections.activity.reader import ActivityReader
 from service.evidence.replay.history import NUMBERED
+from service.facts.claims import ClaimStageChanged, claim_stream
+from service.ledger.events import Meta
 from service.pages.assets import asset_path
 from service.pages.backoffice.timeline import ENTRIES_MAX
+from service.pages.console.requests import caused
+from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.pages.markup import PAGE_BYTES_MAX
 from tests.pages.visitor import Visitor
 from tests.patience import eventually
@@ -59,6 +65,27 @@ async def test_a_page_of_the_longest_values_is_light(world, staff, character):
     assert sum(len(one.content) for one in (page, *dress)) < PAGE_BYTES_MAX
     assert page.text.count("<code>ClaimCreated<") == ENTRIES_MAX
     assert page.text.count('… <span class="tag">shortened</span>') == 3 * ENTRIES_MAX
+
+
+async def test_what_this_service_did_not_write_is_called_that(world, staff):
+    """The back office names it; a partner's request shows none of it."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    answer = await partner.claim(entity_id, "case-1")
+    claim_id, request_id = answer.json()["claim_id"], answer.headers["X-Request-Id"]
+    live = world.service.modes["live"].ledger
+    moved = ClaimStageChanged(claim_id=claim_id, stage="withdrawn")
+    actor = f"partner:{partner.partner_id}/key_x"
+    meta = Meta(world.service.clock(), actor, request_id, live.name)
+    stream = claim_stream("live", 0, partner.partner_id, entity_id, "case-1")
+    state = live.codec.encode(stream, 2, moved, meta, None)
+    with psycopg.connect(world.service.settings.database_url) as holder:
+        holder.execute("select from live.head for update")  # so that nothing sets it aside
+        await write_foreign(live, RawEvent(stream, 2, "ClaimStageChanged", state))
+        page = await staff.get(f"/backoffice/timeline/{claim_id}")
+        events = await caused(ActivityReader(live), partner.partner_id, request_id)
+    assert page.text.count("This service did not write this event") == 1
+    assert [one.topic for one in events] == ["ClaimCreated"]
 
 
 async def test_every_event_is_reached(world, staff):

@@ -21,12 +21,14 @@ from service.cli.verdict import Fields, Findings, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault
+from service.evidence.note import NoteKey
 from service.evidence.proofs.timeline import FORMAT, HistoryProof, LedgerHistory, prove_events
-from service.evidence.replay.footing import footing
+from service.evidence.replay.footing import Footing, footing
 from service.evidence.replay.history import SECRET, is_lost
 from service.evidence.replay.history import history as read_history
 from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import LEDGERS
+from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 
@@ -73,7 +75,9 @@ async def history(
 
     Personal fields are named, not shown: `sealed`, or `erased` once their key is destroyed; `key
     missing` if it is gone and no erasure says so (`keys-at-rest verify` lists those). An event
-    without a position has committed and is not numbered yet. Hashes of secrets are left out.
+    without a position has committed and is not numbered yet. Hashes of secrets are left out. Exits
+    with 1 where an event is not the one that was hashed or signed, or where no checkpoint covers it
+    yet and this service did not write it.
     """
     asked = _Asked(subject_id, [ledger] if ledger else LEDGERS, limit)
     return await _proved(target, asked, prove, force=force)
@@ -142,11 +146,13 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
     if not found.entries:
         raise await _nothing(ledgers, asked)
     keys, rests, faults = target.service.settings.checkpoint_keys or (), [], list[Fields]()
+    signed = dict.fromkeys(names, 0)
     for ledger in ledgers:
         mine = [one for one in found.entries if one.ledger == ledger.name]
-        used = {one.position: one.leaf for one in mine if one.position is not None}
         try:
-            rests.append({"ledger": ledger.name, **(await footing(ledger, keys, used)).shown()})
+            rests_on = await _footing(ledger, keys, mine)
+            signed[ledger.name] = rests_on.size
+            rests.append({"ledger": ledger.name, **rests_on.shown()})
         except LogFault as error:
             faults.append({"ledger": ledger.name, "position": error.position, "fault": str(error)})
     answer: Fields = {
@@ -154,13 +160,33 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
         "is_cut": found.is_cut,
         "rests_on": rests,
         **({"faults": faults} if faults else {}),
-        "events": Blocks(_row(entry) for entry in found.entries),
+        "events": Blocks(_row(entry, signed[entry.ledger]) for entry in found.entries),
     }
     wrong = [f"{one['ledger']}: {one['fault']}" for one in faults]
     return Findings(answer, listed(wrong)) if faults else answer
 
 
-def _row(entry: TimelineEntry) -> Fields:
+async def _footing(
+    ledger: Ledger, keys: Sequence[NoteKey], entries: Sequence[TimelineEntry]
+) -> Footing:
+    """Return what a ledger's events rest on; raises LogFault.
+
+    Where no checkpoint vouches for one, its MAC has to.
+    """
+    used = {one.position: one.leaf for one in entries if one.position is not None}
+    found = await footing(ledger, keys, used)
+    for entry in entries:
+        if _is_foreign(entry, found.size):
+            raise LogFault(entry.position, NOT_OURS)
+    return found
+
+
+def _is_foreign(entry: TimelineEntry, signed: int) -> bool:
+    """Return whether nothing says that this service wrote an event: no checkpoint, and no MAC."""
+    return not entry.is_ours and (entry.position is None or entry.position > signed)
+
+
+def _row(entry: TimelineEntry, signed: int) -> Fields:
     """Return one event; a damaged one says so instead of showing its fields."""
     meta = entry.meta
     data = {name: value for name, value in (entry.data or {}).items() if name not in SECRET}
@@ -171,6 +197,7 @@ def _row(entry: TimelineEntry) -> Fields:
         "topic": entry.topic,
         "actor": meta.actor if meta else None,
         "request_id": meta.request_id if meta else None,
+        **({"fault": NOT_OURS} if _is_foreign(entry, signed) else {}),
         "personal": entry.personal,
         "data": data if meta else "unreadable: the stored event is damaged",
     }

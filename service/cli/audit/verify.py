@@ -166,7 +166,8 @@ async def verify(
     evidence is the database's own. `lost_checkpoints`, in JSON `set_aside`, are those of events
     that a later lineage names as lost. An export of a part proves that part: `from`, `entity` and
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
-    absent. With them, it also checks that this service wrote every event.
+    absent. With them, it also checks that this service wrote every event, those that wait for their
+    numbers included.
     """
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
@@ -183,7 +184,6 @@ async def verify(
     verdicts: list[Verdict] = []
     demands = Demands(policy, time_anchor)
     has_ring = has_master_keys(service.settings)
-    roots = await service.secrets.known_events() if has_ring else None
     for log in service.ledgers:
         if log.name not in names:
             continue
@@ -196,6 +196,8 @@ async def verify(
         with progress(
             f"verifying {log.name}", await size_of(log.database), unit="events"
         ) as advance:
+            # Anew for each: another key may sign by the time that the others were read.
+            roots = await service.secrets.known_events() if has_ring else None
             event_keys = None if roots is None else roots.of_ledger(log.name)
             verdicts.append(
                 await verify_ledger(
@@ -209,7 +211,11 @@ async def verify(
     # Whether a checkpoint counts takes the keys of events, which an auditor need not have.
     # Where a ledger does not hold, nothing may keep its verdict away.
     is_asked = has_ring and all(verdict.ok for verdict in verdicts)
-    return answer_of(verdicts, await _last_signed(service, verdicts) if is_asked else "")
+    return answer_of(verdicts, await _last_signed(service, verdicts) if is_asked else _NO_RING)
+
+
+_NO_RING: Final = "MACs not checked without the master keys"
+"""Shown of logs that hold."""
 
 
 async def _last_signed(service: Service, verdicts: Sequence[Verdict]) -> str:

@@ -39,6 +39,11 @@ class Footing(NamedTuple):
     checkpoint: Checkpoint | None
     unsigned: int
 
+    @property
+    def size(self) -> int:
+        """How many events the checkpoint covers; 0 without one."""
+        return 0 if self.checkpoint is None else self.checkpoint.size
+
     def shown(self) -> dict[str, object]:
         """Return it as the commands show it."""
         origin = self.checkpoint and self.checkpoint.origin
@@ -137,6 +142,11 @@ class Ascent:
         self._goal = goal
         self._tree = tree
         self._first = tree.size + 1
+
+    @property
+    def goal_size(self) -> int:
+        """How many events the checkpoint covers; 0 without one."""
+        return 0 if self._goal is None else self._goal.size
 
     @property
     def is_there(self) -> bool:

@@ -19,7 +19,8 @@ _SQL = queries("service.evidence.replay")
 class ReplayPage(NamedTuple):
     """The rows of the log after a position, up to `end`, in order: an event's columns, its hash.
 
-    If an event is missing, its columns are None.
+    Among them is its MAC, where `pages` was asked for it. If an event is missing, its columns are
+    None.
     """
 
     rows: Sequence[Row]
@@ -27,17 +28,20 @@ class ReplayPage(NamedTuple):
     end: int
 
 
-async def pages(database: Database, last: int) -> AsyncGenerator[ReplayPage]:
-    """Yield the log from its beginning up to a position.
+async def pages(
+    database: Database, last: int, macs_after: int | None = None
+) -> AsyncGenerator[ReplayPage]:
+    """Yield the log from its beginning up to a position, with the MACs of those after another.
 
     Each page is a statement with a snapshot of its own: one over the whole log would keep
     `pending` from being cleaned.
     """
     if last < 1:
         return
+    after = last if macs_after is None else macs_after
     async with database.reads.transaction(SECONDS_MAX) as connection:
         await connection.fetchrow(_SQL.plan.on(database.schema))
-        ahead = _begun(connection, database.schema, 0, min(BATCH, last))
+        ahead = _begun(connection, database.schema, 0, min(BATCH, last), after)
         try:
             while True:
                 page = await ahead
@@ -45,7 +49,7 @@ async def pages(database: Database, last: int) -> AsyncGenerator[ReplayPage]:
                     yield page
                     return
                 end = min(page.end + _positions(page), last)
-                ahead = _begun(connection, database.schema, page.end, end)
+                ahead = _begun(connection, database.schema, page.end, end, after)
                 await asyncio.sleep(0)  # PostgreSQL is asked before anything else is done
                 yield page
         finally:
@@ -53,9 +57,12 @@ async def pages(database: Database, last: int) -> AsyncGenerator[ReplayPage]:
             await asyncio.gather(ahead, return_exceptions=True)  # it holds the connection
 
 
-def _begun(connection: Connection, schema: str, start: int, end: int) -> "asyncio.Task[ReplayPage]":
+def _begun(
+    connection: Connection, schema: str, start: int, end: int, macs_after: int
+) -> "asyncio.Task[ReplayPage]":
     async def page() -> ReplayPage:
-        rows = await connection.fetch(_SQL.page.on(schema), start, end, PAGE_BYTES_MAX)
+        limits = (start, end, PAGE_BYTES_MAX, macs_after)
+        rows = await connection.fetch(_SQL.page.on(schema), *limits)
         return ReplayPage(rows, start, rows[-1]["position"] if is_full(rows) else end)
 
     return asyncio.create_task(page())

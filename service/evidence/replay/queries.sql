@@ -144,17 +144,19 @@ order by position desc
 
 -- name: page
 -- A range of the log, in order, until its events have $3 bytes: each event, null where it is gone, and
--- its hash. Where a position is in the log more than once, all its rows are of one page.
+-- its hash. Those beyond a position ($4) have their MACs, too. Where a position is in the log more than
+-- once, all its rows are of one page.
 with measured as (
     select
-        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, l.leaf_hash,
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        case when l.position > $4 then e.mac end as mac, l.leaf_hash,
         sum(octet_length(e.state)) over w as bytes_before
     from ledger.log as l
     left join ledger.events as e using (append_id)
     where l.position > $1 and l.position <= $2
     window w as (order by l.position groups between unbounded preceding and 1 preceding)
 )
-select position, append_id, originator_id, originator_version, topic, state, leaf_hash
+select position, append_id, originator_id, originator_version, topic, state, mac, leaf_hash
 from measured
 where coalesce(bytes_before, 0) < $3
 order by position

@@ -18,14 +18,14 @@ from service.core.garbage import collector_paused
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints, Footing, check_leaf
-from service.evidence.replay.log_fault import LogFault, check_place
+from service.evidence.replay.log_fault import LogFault, check_place, refuse_foreign
 from service.evidence.replay.pages import BATCH, ReplayPage, pages
 from service.evidence.replay.wanted import EVERYTHING, Wanted
 from service.evidence.rolled_back import rolled_back
 from service.facts.privacy import PersonalDataErased
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection, transaction_on
-from service.ledger.decoding import PAGE_BYTES_MAX, is_full
+from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, is_full
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.merkle import CompactRange, leaf_of
@@ -166,12 +166,13 @@ async def replayed(
     """Replay the events up to a position; `advance` gets the number of positions passed.
 
     The hash of each event is made again, and the log's hashes have to lead to the root of the first
-    checkpoint that covers them all, or else of the last one, signed by one of `keys`. Every event
-    that a row can come of is decoded, and those that `wanted` needs make rows.
+    checkpoint that covers them all, or else of the last one, signed by one of `keys`. The MACs of
+    events beyond it are checked. Every event that a row can come of is decoded, and those that
+    `wanted` needs make rows.
 
     Raises LogFault where a position is missing, repeated or without its event, for an event that is
-    not the one that was hashed, and for one that is not in the ledger's catalogue: a state without
-    it would be wrong.
+    not the one that was hashed, or that this service did not write, and for one that is not in the
+    ledger's catalogue: a state without it would be wrong.
     """
     binding = await ledger.binding()
     async with (
@@ -184,15 +185,15 @@ async def replayed(
         await connection.execute(_SQL.erasures_table.on(_SCRATCH))
         transaction = Transaction(ledger, connection, binding)
         goal = await _goal(connection, ledger, keys, position)
+        size = 0 if goal is None else goal.size
         ascent = Ascent(goal, CompactRange())
         replay = _Replay(transaction, ledger, ascent, wanted)
         with collector_paused():
-            async with aclosing(pages(ledger.database, position)) as log:
+            async with aclosing(pages(ledger.database, position, size)) as log:
                 async for page in log:
                     await replay.take(page)
                     advance(page.end - page.start)
         await ascent.rest(connection, ledger.name, {}, position)
-        size = 0 if goal is None else goal.size
         yield ReplayedState(connection, Footing(goal, max(0, position - size)), wanted)
 
 
@@ -220,6 +221,7 @@ class _Replay:
         self, transaction: Transaction, ledger: Ledger, ascent: Ascent, wanted: Wanted
     ) -> None:
         self._transaction = transaction
+        self._ledger = ledger
         self._ascent = ascent
         self._needs = None if wanted == EVERYTHING else wanted.needs
         self._projectors = (*ledger.projectors, ErasedProjector())
@@ -234,6 +236,8 @@ class _Replay:
     async def take(self, page: ReplayPage) -> None:
         """Check each event of a page, and apply those that are needed."""
         self._ascent.take(_leaves(page, self._known))
+        if page.end > self._ascent.goal_size:
+            await refuse_foreign(self._ledger, _unsigned(page, self._ascent.goal_size))
         used = [row for row in page.rows if row["topic"] in self._topics]
         events = await self._transaction.decode(used, personal=self._personal)
         needs, made_by = self._needs, self._made_by
@@ -247,6 +251,10 @@ class _Replay:
         await apply(self._transaction.connection, _SCRATCH, writes)
 
 
+def _unsigned(page: ReplayPage, after: int) -> list[StoredEvent]:
+    return [StoredEvent(*row[:7]) for row in page.rows if row["position"] > after]
+
+
 def _leaves(page: ReplayPage, known: Container[str | None]) -> list[bytes]:
     """Return the hash of each position.
 
@@ -254,7 +262,7 @@ def _leaves(page: ReplayPage, known: Container[str | None]) -> list[bytes]:
     """
     leaves = list[bytes]()
     for due, row in enumerate(page.rows, page.start + 1):
-        position, append_id, stream, version, topic, state, logged = row
+        position, append_id, stream, version, topic, state, _, logged = row
         if position != due:
             check_place(position, due)
         if topic not in known:

@@ -1,23 +1,30 @@
 """What surrounds the log: its head, the queue of unnumbered events, and events in neither."""
 
 from service.evidence.verdict import Fault
-from service.evidence.verify.rows import Rows
+from service.evidence.verify.rows import Macs, Rows
+from service.ledger.binding import BOUND_TOPIC, Binding, boundaries_of, boundary_stream
 from service.ledger.database import Connection, Row
+from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
 _SQL = queries("service.evidence.verify")
+_BOUND = queries("service.ledger").bound
 _PREFETCH = 2000
 
 
 async def tail_fault(
-    connection: Connection, schema: str, rows: Rows, *, has_lineage: bool
+    connection: Connection, schema: str, rows: Rows, keys: EventKeys | None, *, has_lineage: bool
 ) -> Fault | None:
-    """Return the first fault around a log whose rows are all sound."""
+    """Return the first fault around a log whose rows are all sound.
+
+    Without `keys`, nobody knows who wrote what waits for its number.
+    """
     heads = await connection.fetch(_SQL.head.on(schema))
     fault = _head_fault(heads, rows, has_lineage=has_lineage)
     if fault is not None:
         return fault
-    waiting = await _waiting(connection, schema, rows)
+    macs = None if keys is None else await _macs_at_end(connection, schema, keys)
+    waiting = await _waiting(connection, schema, rows, macs)
     if isinstance(waiting, Fault):
         return waiting
     # Each row of the log has an event of its own, and so has each that waits: others are too many.
@@ -46,13 +53,22 @@ def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | N
     return None
 
 
-async def _waiting(connection: Connection, schema: str, rows: Rows) -> Fault | int:
-    """Check the queue: its events exist, have no number, and continue their streams.
+async def _macs_at_end(connection: Connection, schema: str, keys: EventKeys) -> Macs:
+    """Return what the MACs of events behind the log are checked with, as its sequencer does."""
+    said = await connection.fetch(_BOUND.on(schema), boundary_stream(schema), BOUND_TOPIC)
+    return Macs(schema, keys, Binding(schema, keys, boundaries_of(schema, keys, said)).oldest)
 
-    Return how many there are, or what is wrong.
+
+async def _waiting(
+    connection: Connection, schema: str, rows: Rows, macs: Macs | None
+) -> Fault | int:
+    """Check the queue: its events exist, have no number, continue their streams, and are ours.
+
+    The sequencer sets aside what this service did not write, and so such an event only waits where
+    somebody keeps the sequencer from it. Return how many there are, or what is wrong.
     """
     due, before, count = rows.size + 1, None, 0
-    async for append_id, event, stream, version, position in connection.cursor(
+    async for append_id, event, stream, version, position, topic, digest, mac in connection.cursor(
         _SQL.waiting.on(schema), prefetch=_PREFETCH
     ):
         what = f"The event with append_id {append_id}, which waits for its number,"
@@ -64,7 +80,8 @@ async def _waiting(connection: Connection, schema: str, rows: Rows) -> Fault | i
         if position is not None:
             return Fault(position, f"{what} has one already: {position}.")
         try:
-            wrong = rows.streams.take(stream, version, append_id)
+            wrong = macs and macs.misfit(stream, topic, digest, mac)
+            wrong = wrong or rows.streams.take(stream, version, append_id)
         except (TypeError, AttributeError):
             wrong = "a column of it is not what it was made as"
         if wrong is not None:

@@ -165,7 +165,9 @@ async def verify(
             fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
         else:
             has_lineage = bool(lineages.begun)
-            fault = await tail_fault(connection, schema, walk.rows, has_lineage=has_lineage)
+            fault = await tail_fault(
+                connection, schema, walk.rows, event_keys, has_lineage=has_lineage
+            )
             fault = fault or walk.unplaced or (walk.actors and walk.actors.fault())
         return Verdict.of(
             schema,

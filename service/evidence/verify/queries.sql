@@ -496,8 +496,12 @@ from ledger.pending as p
 join ledger.events as e on e.append_id = p.append_id
 
 -- name: waiting
--- What waits for its number: the event, and the position of what has one already.
-select p.append_id, e.append_id as event, e.originator_id, e.originator_version, l.position
+-- What waits for its number: the event, the position of what has one already, what its MAC is of, and
+-- the MAC. The digest is made here, as for the sequencer: an event can be large.
+select
+    p.append_id, e.append_id as event, e.originator_id, e.originator_version, l.position, e.topic,
+    ledger.event_digest(e.originator_id, e.originator_version, e.topic, e.state) as digest,
+    case when octet_length(e.mac) > 64 then ''::bytea else e.mac end as mac
 from ledger.pending as p
 left join ledger.events as e on e.append_id = p.append_id
 left join ledger.log as l on l.append_id = p.append_id

@@ -77,20 +77,20 @@ def _pages(sizes: Iterable[int]) -> Iterator[int]:
 class Macs:
     """What the rows' MACs are checked with. Rows before the first boundary need none."""
 
-    def __init__(self, ledger: str, keys: EventKeys) -> None:
-        """`keys` are the ledger's."""
+    def __init__(self, ledger: str, keys: EventKeys, oldest: int | None = None) -> None:
+        """`keys` are the ledger's, and `oldest` is the first that counts; None: at the start."""
         self._keys = keys
         self._stream = boundary_stream(ledger)
-        self._oldest = keys.oldest
+        self._oldest = keys.oldest if oldest is None else oldest
 
-    def misfit(self, row: LogRow, record: bytes) -> str | None:
+    def misfit(self, stream: UUID, topic: str, digest: bytes, mac: bytes | None) -> str | None:
         """Return why the service cannot have written an event, as far as that can be known."""
-        is_boundary = row.topic == BOUND_TOPIC and row.originator_id == self._stream
-        if row.mac is None and self._oldest == UNBOUND and not is_boundary:
+        is_boundary = topic == BOUND_TOPIC and stream == self._stream
+        if mac is None and self._oldest == UNBOUND and not is_boundary:
             return None
-        if row.mac is None or not self._keys.holds(digest_of_record(record), row.mac):
+        if mac is None or not self._keys.holds(digest, mac):
             return "this service did not write it: its MAC does not hold"
-        key_id = row.mac[0]
+        key_id = mac[0]
         if key_id < self._oldest:
             return f"it was bound by event key {key_id}, which was retired before"
         if is_boundary:
@@ -146,9 +146,11 @@ class Rows:
         try:
             if not row.topic.isprintable():
                 return "its topic is not one line of text"
-            wrong = self._macs and self._macs.misfit(row, record)
+            stream = row.originator_id
+            digest = digest_of_record(record)
+            wrong = self._macs and self._macs.misfit(stream, row.topic, digest, row.mac)
             if wrong is not None:
                 return wrong
-            return self.streams.take(row.originator_id, row.originator_version, row.append_id)
+            return self.streams.take(stream, row.originator_version, row.append_id)
         except (TypeError, AttributeError):
             return "a column of it is not what it was made as"

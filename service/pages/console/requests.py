@@ -113,7 +113,8 @@ async def caused(
     return [
         entry
         for entry in entries
-        if entry.meta is not None
+        if entry.is_ours
+        and entry.meta is not None
         and entry.meta.request_id == request_id
         and entry.meta.actor.startswith(f"partner:{partner_id}/")
     ]
