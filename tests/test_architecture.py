@@ -30,7 +30,6 @@ HOMES = {
         "service/cli/projections/status.py",  # shows what kept it from dropping a rebuild's tables
         "service/cli/outage.py",  # says why the database does not answer
         "service/cli/target.py",  # tells its errors from a bug
-        "service/evidence/replay/state.py",  # decodes what PostgreSQL cannot
         "service/privacy/erasures.py",  # knows a lock that is held, and a table that is gone
     ],
     "aiosmtplib": ["service/mail"],

@@ -9,7 +9,8 @@ from service.cli.audit.history import history
 from service.cli.target import Findings, Target
 from service.evidence.replay.footing import footing, stream_footing
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.state import moment_of, replayed
+from service.evidence.replay.moment import moment_of
+from service.evidence.replay.state import replayed
 from service.facts.partners import PartnerRevoked, partner_stream
 from service.ledger.events import Meta
 from service.ledger.following.parking import NOT_OURS
@@ -20,6 +21,11 @@ from tests.world import STAFF
 
 ALTERED = "position 4: the event is not the one that was hashed there"
 REHASHED = "the events are not those that were signed"
+DATED = """
+update accounts.events set state = convert_to(replace(convert_from(state, 'UTF8'), '"at":"{}',
+    '"at":"{}'), 'UTF8')
+where append_id in (select append_id from accounts.log where position > {})
+"""
 HIDE = """
 update accounts.events set topic = 'LineageBegun'
 where append_id = (select append_id from accounts.log where position = 1)
@@ -126,7 +132,7 @@ async def test_what_this_service_did_not_write_is_in_no_answer(service, partners
     ("change", "said"),
     [
         ("update accounts.head set size = 5", "position 6: the log ends at 7, and its head says 5"),
-        ("update accounts.events set state = '\\xff' where append_id = 7", "position 7: .*damaged"),
+        ("update accounts.events set state = '\\xff' where append_id = 7", "position 7: .*not the"),
         ("update accounts.events set state = '{}' where append_id = 7", "position 7: .*not the"),
         ("delete from accounts.events where append_id = 7", "position 7: its event is gone"),
     ],
@@ -139,6 +145,22 @@ async def test_no_time_hides_the_end_of_the_log(service, attack, change, said):
     for at in (last.at - timedelta(days=1), last.at):
         with pytest.raises(LogFault, match=said):
             await moment_of(service.accounts, at=at)
+
+
+@pytest.mark.usefixtures("partners")
+async def test_no_time_that_was_altered_has_events_left_out(service, attack):
+    """As of a moment: what is passed over because of its time is what was hashed and signed."""
+    accounts = service.accounts
+    third = (await moment_of(accounts, [KEY], position=3)).at
+    assert (await moment_of(accounts, [KEY], at=third)).position >= 3
+    for changes, said in (
+        ([DATED.format(2, 3, 3)], "position 7: the event is not the one"),
+        ([REHASH.format(position) for position in range(4, 8)], f"position 7: {NOT_OURS}"),
+        ([DATED.format(3, 2, 6), REHASH.format(7)], REHASHED),  # the last one as it was
+    ):
+        attack(*changes)
+        with pytest.raises(LogFault, match=said):
+            await moment_of(accounts, [KEY], at=third)
 
 
 @pytest.mark.parametrize("how", ["set topic = 'Nothing'", "set originator_version = 9, state = ''"])

@@ -12,7 +12,8 @@ from service.evidence.replay.comparison import SHOWN_MAX, compare, independent_c
 from service.evidence.replay.independent import PlainMapper, claim_list, numbered
 from service.evidence.replay.independent_recorder import stock_recorder
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.state import moment_of, replayed
+from service.evidence.replay.moment import moment_of
+from service.evidence.replay.state import replayed
 from service.evidence.replay.wanted import EVERYTHING
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import ClaimStageChanged

@@ -12,7 +12,8 @@ import pytest
 from service.app.bootstrap import Service
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
-from service.evidence.replay.state import SHOWN, moment_of, replayed
+from service.evidence.replay.moment import moment_of
+from service.evidence.replay.state import SHOWN, replayed
 from service.evidence.replay.wanted import EVERYTHING, Wanted
 from service.ledger.sequencer import Sequencer
 from tests.document_store import documents_on

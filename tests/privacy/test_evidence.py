@@ -4,7 +4,8 @@ import psycopg
 import pytest
 
 from service.app.bootstrap import Service
-from service.evidence.replay.state import moment_of, replayed
+from service.evidence.replay.moment import moment_of
+from service.evidence.replay.state import replayed
 from service.evidence.replay.wanted import Wanted
 from service.onboardings.commands import PURPOSE
 from tests.patience import PATIENCE_SECONDS

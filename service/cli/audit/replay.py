@@ -17,7 +17,8 @@ from service.core.counted import counted
 from service.core.errors import Refusal
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.state import ReplayedState, moment_of, replayed
+from service.evidence.replay.moment import moment_of
+from service.evidence.replay.state import ReplayedState, replayed
 from service.evidence.replay.wanted import Wanted
 from service.facts.caller import LEDGERS
 from service.facts.partners import partner_stream
@@ -84,11 +85,11 @@ async def replay(
     ledger = target.service.ledger(name)
     before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
     with one_line(LogFault, before=before, after=after), ExitStack() as bar:
-        moment = await moment_of(ledger, at=at, position=position)
+        keys = target.service.settings.checkpoint_keys or ()
+        moment = await moment_of(ledger, keys, at=at, position=position)
         answer: Fields = {"ledger": name} | moment._asdict() | ({"rule": RULE} if at else {})
         size = moment.position
         advance = bar.enter_context(progress(f"replaying {name}", size, unit="events"))
-        keys = target.service.settings.checkpoint_keys or ()
         async with replayed(ledger, moment.position, advance, keys, only) as state:
             bar.close()
             answer["rests_on"] = state.footing.shown()

@@ -128,20 +128,6 @@ where
     and ($3::text is null or o.partner_id = $3)
 order by o.started_at, o.onboarding_id
 
--- name: happened
--- A range of the log, last position first, until the events have $3 bytes: what they say of their time.
-with measured as (
-    select l.position, e.state, sum(octet_length(e.state)) over w as bytes_before
-    from ledger.log as l
-    left join ledger.events as e using (append_id)
-    where l.position > $1 and l.position <= $2
-    window w as (order by l.position desc rows between unbounded preceding and 1 preceding)
-)
-select position, state
-from measured
-where coalesce(bytes_before, 0) < $3
-order by position desc
-
 -- name: page
 -- A range of the log, in order, until its events have $3 bytes: each event, null where it is gone, and
 -- its hash. Those beyond a position ($4) have their MACs, too. Where a position is in the log more than
@@ -161,6 +147,23 @@ from measured
 where coalesce(bytes_before, 0) < $3
 order by position
 
+-- name: page_back
+-- A range of the log as `page` has it, last position first.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        case when l.position > $4 then e.mac end as mac, l.leaf_hash,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    left join ledger.events as e using (append_id)
+    where l.position > $1 and l.position <= $2
+    window w as (order by l.position desc rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state, mac, leaf_hash
+from measured
+where coalesce(bytes_before, 0) < $3
+order by position desc
+
 -- name: partners
 -- The partners, oldest first. Their accounts know no claims and no entities.
 select partner_id, name, email, status, return_link, suppress_email, applied_at
@@ -176,18 +179,6 @@ select
     set_config('enable_hashjoin', 'off', true),
     set_config('enable_mergejoin', 'off', true),
     set_config('max_parallel_workers_per_gather', '0', true)
-
--- name: position
--- The last position, up to a size, whose event says that it happened by this time, or says no time, or is
--- gone. Read from the end: clocks of several machines need not agree with the order of the log.
-select l.position
-from ledger.log as l
-left join ledger.events as e using (append_id)
-where
-    l.position <= $2
-    and ((convert_from(e.state, 'UTF8')::json #>> '{meta,at}')::timestamptz <= $1) is not false
-order by l.position desc
-limit 1
 
 -- name: size
 -- How many events have a position, as the head says, and where the log ends.

@@ -2,30 +2,26 @@
 
 The projectors of the read models write into temporary tables of the same shape, in a transaction
 that is rolled back: no row of a read model is read or written. Positions decide what had happened.
-A time only chooses the position: that of the last event with a timestamp up to that time.
+A time only chooses the position (moment.py).
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Container, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import asyncpg
 import msgspec
 
-from service.core.errors import invalid
 from service.core.garbage import collector_paused
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints, Footing, check_leaf
 from service.evidence.replay.log_fault import LogFault, check_place, refuse_foreign
-from service.evidence.replay.pages import BATCH, ReplayPage, pages
+from service.evidence.replay.pages import ReplayPage, pages
 from service.evidence.replay.wanted import EVERYTHING, Wanted
 from service.evidence.rolled_back import rolled_back
 from service.facts.privacy import PersonalDataErased
-from service.ledger.codec import happened_at
-from service.ledger.database import Connection, transaction_on
-from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, is_full
+from service.ledger.database import Connection
+from service.ledger.decoding import StoredEvent
 from service.ledger.events import Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.merkle import CompactRange, leaf_of
@@ -68,70 +64,6 @@ class ErasedProjector(Projector):
         if isinstance(event, PersonalDataErased):
             row = (event.subject, recorded.position, recorded.meta.at, event.reason)
             yield Insert(ERASURES, row)
-
-
-class Moment(NamedTuple):
-    """Where a replay ends: a position (0: before the first event) and when its event happened.
-
-    `at` is None at position 0, and if that event is damaged: a replay that needs the event raises.
-    `size` is the number of numbered events.
-    """
-
-    position: int
-    at: datetime | None
-    size: int
-
-
-async def moment_of(
-    ledger: Ledger, *, at: datetime | None = None, position: int | None = None
-) -> Moment:
-    """Return the moment of a time or a position; without either, the end of the log.
-
-    Raises Refusal (`validation_failed`) for a position that the log has not reached, and LogFault
-    if its event is not the one that was hashed, or the log does not end where its head says.
-    """
-    async with ledger.database.background.transaction(REPLAY_SECONDS_MAX) as connection:
-        size, end = await connection.fetchrow(_SQL.size.on(ledger.name)) or (0, 0)
-        if size != end:  # what is left out of the answer would be missed by nobody
-            raise LogFault(min(size, end) + 1, f"the log ends at {end}, and its head says {size}")
-        last: int = size if position is None else position
-        if last > size:
-            raise invalid("position", f"the log has {size} numbered events")
-        if at is not None:
-            last = await _last_by(connection, ledger.name, at, size)
-        row = await connection.fetchrow(_SQL.event.on(ledger.name), last)
-    if row is None and last:
-        raise LogFault(last, "its event is gone")
-    if row is None:
-        return Moment(last, None, size)
-    *columns, logged = row
-    check_leaf(last, logged, leaf_of(*columns))
-    return Moment(last, happened_at(row["state"]), size)
-
-
-async def _last_by(connection: Connection, schema: str, at: datetime, size: int) -> int:
-    """Return the last position whose event has a time up to then; 0 if there is none.
-
-    PostgreSQL reads the states, and fails at a damaged one. In that case they are decoded here, and
-    LogFault is raised for a damaged one after all events up to that time, because its time is
-    unknown.
-    """
-    try:
-        async with transaction_on(connection):  # a savepoint, so that the rest can be read
-            return await connection.fetchval(_SQL.position.on(schema), at, size) or 0
-    except asyncpg.DataError:
-        end, query = size, _SQL.happened.on(schema)
-        while end > 0:
-            start = max(0, end - BATCH)
-            rows = await connection.fetch(query, start, end, PAGE_BYTES_MAX)
-            for row in rows:
-                happened = happened_at(row["state"])
-                if happened is None:
-                    raise LogFault(row["position"], "its event is gone, or damaged") from None
-                if happened <= at:
-                    return row["position"]
-            end = rows[-1]["position"] - 1 if is_full(rows) else start
-        return 0
 
 
 class ReplayedState:

@@ -19,9 +19,12 @@ from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints
 from service.evidence.replay.history import SECRET
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.replay.state import moment_of
+from service.evidence.replay.moment import moment_of
 from service.evidence.report.names import Names
+from service.evidence.rolled_back import rolled_back
+from service.evidence.verify.soundness import refuse_unsound
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.ledger.database import Connection
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
@@ -71,10 +74,10 @@ class ReportLine(NamedTuple):
     personal: Mapping[str, str]
 
 
-async def part_of(ledger: Ledger, period: Period) -> LogPart:
-    """Return the positions of a period; raises LogFault."""
-    before = await moment_of(ledger, at=period.since - _TICK)
-    within = await moment_of(ledger, at=period.until - _TICK)
+async def part_of(ledger: Ledger, period: Period, keys: Sequence[NoteKey]) -> LogPart:
+    """Return the positions of a period; `keys` sign checkpoints. Raises LogFault."""
+    before = await moment_of(ledger, keys, at=period.since - _TICK)
+    within = await moment_of(ledger, keys, at=period.until - _TICK)
     return LogPart(ledger.name, before.position, max(before.position, within.position))
 
 
@@ -115,14 +118,21 @@ class ReportReader:
 
         At the end, `note` is the checkpoint that covers all of them. Raises LogFault if an event is
         not what was hashed, or hashes are not what was signed; the lines yielded so far are then
-        not valid.
+        not valid. What events say decides which of them are lines, so that one that was altered
+        could be missing. So every event under the checkpoint is read at the end, as it was when
+        lines were chosen: EvidenceFault if one is not what was signed.
         """
         _, after, last = self.part
         if after == last:
             return
         name, reader = self._ledger.name, ActivityReader(self._ledger)
-        positions = await self._concerning()
-        async with self._ledger.database.background.connection(SECONDS_MAX) as connection:
+        async with (
+            self._ledger.database.background.connection(SECONDS_MAX) as connection,
+            rolled_back(
+                connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
+            ),
+        ):
+            positions = await self._concerning(connection)
             signed = BindingCheckpoints(connection, name, self._keys)
             await signed.read()
             covering = self._covering or await self._smallest(signed)
@@ -145,6 +155,7 @@ class ReportReader:
                 done += len(used)
             await ascent.rest(connection, name, {})
             advance(last - after)
+            await refuse_unsound(connection, name, covering.checkpoint, lambda _events: None)
 
     async def _smallest(self, signed: BindingCheckpoints) -> Signed:
         """Return the smallest checkpoint that covers the part, with what others signed of it."""
@@ -154,12 +165,11 @@ class ReportReader:
             raise LogFault(self.part.last, "no checkpoint covers it")
         return Signed(covering[0], await full_note(self._ledger.database, note, self._keys))
 
-    async def _concerning(self) -> "array[int]":
+    async def _concerning(self, connection: Connection) -> "array[int]":
         """Return the positions, in eight bytes each: there can be millions."""
         _, after, last = self.part
-        async with self._ledger.database.background.transaction(SECONDS_MAX) as connection:
-            statement = _SQL.concerning.on(self._ledger.name)
-            found: bytes = await connection.fetchval(statement, after, last, *self._subject) or b""
+        statement = _SQL.concerning.on(self._ledger.name)
+        found: bytes = await connection.fetchval(statement, after, last, *self._subject) or b""
         positions = array("q", found)
         if sys.byteorder == "little":
             positions.byteswap()

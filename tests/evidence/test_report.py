@@ -1,0 +1,47 @@
+"""A report has every event of its subject, by names that events of this service give."""
+
+import pytest
+
+from service.evidence.export.format import EvidenceFault
+from service.evidence.replay.log_fault import LogFault
+from service.evidence.report.lines import LogPart, ReportReader, ReportSubject
+from service.evidence.report.names import Names
+from tests.evidence.checkpointing import KEY, REHASH
+from tests.world import STAFF
+
+MOVED = """
+update accounts.events set
+    originator_id = gen_random_uuid(),
+    state = convert_to(replace(convert_from(state, 'UTF8'), '{}', '{}'), 'UTF8')
+where append_id = (select append_id from accounts.log where position = 3)
+"""
+
+
+@pytest.fixture
+async def partners(service, checkpoints):
+    """Return the partners whose events are at positions 1, 3 and 4, all of them signed."""
+    made = [await service.partners.add("One", "a@example.com", STAFF)]
+    await checkpoints.make()
+    made += [await service.partners.add(name, "b@example.com", STAFF) for name in ("Two", "Three")]
+    await checkpoints.make()
+    return made
+
+
+async def lines(accounts, partner_id, last=4):
+    """Return the positions of a report's lines."""
+    subject, part = ReportSubject("partner_id", partner_id), LogPart("accounts", 0, last)
+    reader = ReportReader(accounts, part, subject, Names({}), [KEY])
+    return [line.position async for line in reader.lines(lambda _steps: None)]
+
+
+async def test_no_event_is_hidden_by_altering_it_in_place(accounts, partners, attack):
+    """What was not chosen was read, too: each event under the checkpoint is what was signed."""
+    assert await lines(accounts, partners[1]) == [3]
+    attack(MOVED.format(partners[1], "ptn_0"))
+    for subject in partners:
+        with pytest.raises(EvidenceFault, match="the first 4 events of accounts are not what was"):
+            await lines(accounts, subject)
+    attack(REHASH.format(3))
+    with pytest.raises(LogFault, match="the events are not those that were signed"):
+        await lines(accounts, partners[0])
+    assert await lines(accounts, partners[0], 2) == [1]  # of the checkpoint before
