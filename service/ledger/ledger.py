@@ -334,6 +334,14 @@ class Transaction:
         rows = await self.fetch(_SQL.part, list(streams), topics, *bounds)
         return await self._checked(tuple(row) for row in rows)
 
+    async def read_last(
+        self, stream_id: UUID, topics: Sequence[type[Event]], *, before: int
+    ) -> Event | None:
+        """Return a stream's last event of some topics before a version, as `read` does."""
+        names = [topic.__name__ for topic in topics]
+        rows = await self.fetch(_SQL.last, stream_id, names, before)
+        return next((one.event for one in await self._checked(tuple(row) for row in rows)), None)
+
     async def _checked(self, rows: Iterable[tuple[Any, ...]]) -> list[Recorded]:
         """Decode events, after a check of who wrote them."""
         events: list[StoredEvent] = []

@@ -70,6 +70,14 @@ select exists(
     select from pg_stat_activity where pid = $1 or ($2 and wait_event = 'SyncRep')
 ) as is_at_work
 
+-- name: last
+-- Of a stream ($1), the last event of some topics ($2) before a version ($3).
+select e.originator_id, e.append_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where e.originator_id = $1 and e.topic = any($2) and e.originator_version < $3
+order by e.originator_version desc
+limit 1
+
 -- name: leaf_hashes
 -- The leaf hashes of a range of the log, in its order.
 select leaf_hash from ledger.log where position > $1 and position <= $2 order by position

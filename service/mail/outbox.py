@@ -18,9 +18,11 @@ A mailbox gets few mails a day (service/mail/recipients.py). Those beyond are `w
 in the outbox, and the console, the back office and the metrics show them.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from collections import deque
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 import structlog
 
@@ -40,6 +42,12 @@ SEND_SECONDS_MAX: Final = 20.0
 """The transport's deadline and QUIT, a read and a write of the archive, time to spare."""
 NOTES_SECONDS: Final = 60.0
 """How long a mail waits while the archive cannot say whether it was sent before a restore."""
+TURNS_KEPT: Final = 100
+"""Streams that had a turn lately, as many as a process remembers."""
+ENDS_MAX: Final = 500
+"""Of what is due, how much a turn considers from either end: what is between waits for these."""
+HELD_MAX: Final = 20
+"""Rows that other processes may hold when one takes the next."""
 
 _SQL = queries("service.mail")
 
@@ -48,7 +56,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Outbox:
-    """Sends what is due of a ledger, one mail a transaction; any number of processes may."""
+    """Sends what is due of a ledger, one mail a transaction; any number of processes may.
+
+    Streams take turns, or the mails of one, such as a partner's account, would hold up all others'.
+    """
 
     ledger: Ledger
     compose: Compose
@@ -56,6 +67,9 @@ class Outbox:
     _: KW_ONLY
     clock: Clock
     sent: SentMail
+    _had_turns: deque[UUID] = field(
+        default_factory=lambda: deque[UUID](maxlen=TURNS_KEPT), init=False
+    )
 
     async def step(self) -> int:
         """Send one mail that is due; return how many were attempted."""
@@ -63,9 +77,11 @@ class Outbox:
         if not await self.ledger.database.background.fetchrow(_SQL.outbox_due, now):
             return 0
         async with self.ledger.transaction(background=SEND_SECONDS_MAX) as transaction:
-            row = await transaction.fetchrow(_SQL.outbox_take, now)
+            bounds = (ENDS_MAX, HELD_MAX)
+            row = await transaction.fetchrow(_SQL.outbox_take, now, list(self._had_turns), *bounds)
             if row is None:
                 return 0
+            self._has_turn(row["stream_id"])
             # Whatever somebody wrote there: a number that the column or the wait has no room for
             # would stop all mail.
             attempt = min(max(row["attempts"], 0), ATTEMPTS_MAX) + 1
@@ -79,6 +95,12 @@ class Outbox:
                 outcome = await self._attempt(transaction, row, attempt, now)
                 await transaction.fetch(_SQL.outbox_settle, row["message_id"], *outcome)
         return 1
+
+    def _has_turn(self, stream: UUID) -> None:
+        """Remember whose turn it was, as the latest."""
+        if stream in self._had_turns:
+            self._had_turns.remove(stream)
+        self._had_turns.append(stream)
 
     async def _attempt(
         self, transaction: Transaction, row: Row, attempt: int, now: datetime

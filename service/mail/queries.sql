@@ -77,11 +77,34 @@ where m.message_id = $1
 on conflict do nothing
 
 -- name: outbox_take
--- The mail that has been due longest, held until its attempt is counted.
-select message_id, stream_id, version, attempts, noted_at
-from ledger.mail_outbox
-where state = 'waiting' and next_attempt_at <= $1
-order by next_attempt_at
+-- The mail whose turn it is, held until its attempt is counted: of what is due, as much from either end
+-- of the line ($3), the mail of a stream that had no turn lately which has been due longest. $2 are the
+-- streams that had one, the latest last; after all others, it is the first one's again. As many as $4
+-- may be held by other processes. (A plan that was made when little waited would look for these few
+-- among all that waits, but for `coalesce`, which has no index.)
+with due as (
+    (
+        select message_id, stream_id, next_attempt_at from ledger.mail_outbox
+        where state = 'waiting' and next_attempt_at <= $1
+        order by next_attempt_at limit $3
+    )
+    union all
+    (
+        select message_id, stream_id, next_attempt_at from ledger.mail_outbox
+        where state = 'waiting' and next_attempt_at <= $1
+        order by next_attempt_at desc limit $3
+    )
+)
+select m.message_id, m.stream_id, m.version, m.attempts, m.noted_at
+from ledger.mail_outbox as m
+where
+    coalesce(m.state, '') = 'waiting' and m.next_attempt_at <= $1
+    and m.message_id = any(array(
+        select due.message_id from due
+        order by array_position($2::uuid[], due.stream_id) nulls first, due.next_attempt_at
+        limit $4
+    ))
+order by array_position($2::uuid[], m.stream_id) nulls first, m.next_attempt_at
 limit 1
 for update skip locked
 

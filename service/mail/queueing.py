@@ -21,6 +21,7 @@ from service.facts.partners import (
     MemberAdded,
     PartnerApproved,
     PartnerDeclined,
+    PartnerRevoked,
     PartnerSettingsChanged,
 )
 from service.ledger.database import Row
@@ -100,7 +101,7 @@ class AccountMailSubscriber:
         notes = [
             _note(ACCOUNT, one)
             for one in events
-            if one.meta.at > since and not _is_known(one.event)
+            if one.meta.at > since and await _is_told(transaction, one)
         ]
         if notes:
             await transaction.fetch(_SQL.outbox_note, *arrays(notes))
@@ -132,8 +133,30 @@ def _notice_id(kind: str, stream_id: UUID, version: int) -> str:
     return f"{kind}-{stream_id}-{version}"
 
 
-def _is_known(event: object) -> bool:
-    """Return whether nobody has to be told: of test mode's keys, and of what a member did."""
-    if isinstance(event, EndpointDisabled):
-        return event.reason == "member"
-    return isinstance(event, ApiKeyIssued) and event.mode != "live"
+async def _is_told(transaction: Transaction, one: Recorded) -> bool:
+    """Return whether anybody may have to be told, as of the event: what nobody is, delays others'.
+
+    Not what a member did to an endpoint, test mode's keys, settings other than the return URL, nor
+    anything of a partner that is not approved.
+    """
+    match one.event:
+        case EndpointDisabled(reason=reason):
+            return reason != "member"
+        case ApiKeyIssued(mode=mode):
+            return mode == "live"
+        case PartnerSettingsChanged(return_url=url):
+            topics = (PartnerSettingsChanged,)
+            before = await transaction.read_last(one.stream_id, topics, before=one.version)
+            known = before.return_url if isinstance(before, PartnerSettingsChanged) else None
+            return url != known and await _was_approved(transaction, one)
+        case MemberAdded():
+            return await _was_approved(transaction, one)
+        case _:
+            return True
+
+
+async def _was_approved(transaction: Transaction, one: Recorded) -> bool:
+    """Return whether a partner was approved when an event of its stream happened."""
+    topics = (PartnerApproved, PartnerDeclined, PartnerRevoked)
+    decided = await transaction.read_last(one.stream_id, topics, before=one.version)
+    return isinstance(decided, PartnerApproved)

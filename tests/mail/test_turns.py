@@ -1,0 +1,108 @@
+"""Whose mail is sent next, and that what nobody is told takes no place in the line."""
+
+import json
+
+import pytest
+
+from service.facts.partners import partner_stream
+from service.ledger.sql import queries
+from service.mail.outbox import ENDS_MAX
+from tests.mail.noted import mails, note_account_mail
+from tests.plans import nodes_of
+from tests.world import STAFF, settings_for, world_on
+
+WAITING = """
+insert into accounts.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
+select 'account-' || {stream} || '-' || n, {stream}, n, at, at
+from
+    generate_series(1, {count}) as n,
+    lateral (select now() - interval '1 hour' + n * interval '1 millisecond') as moments (at)
+"""
+"""Notices about events that are not there: obsolete, once it is their turn."""
+ONE_STREAM = "'00000000-0000-0000-0000-000000000001'::uuid"
+
+
+@pytest.fixture
+async def quiet(database_url, tmp_path):
+    """Return a world whose log nothing follows by itself."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+async def test_streams_take_turns(quiet, owner):
+    """What waits of one, however much, holds up no other's for long, before it or after it."""
+    early = await quiet.partner()
+    await quiet.service.partners.add_member(early.partner_id, "early@example.com", STAFF)
+    await note_account_mail(quiet)
+    owner.execute("update accounts.mail_outbox set next_attempt_at = now() - interval '30 minutes'")
+    owner.execute(WAITING.format(stream=ONE_STREAM, count=ENDS_MAX))
+    late = await quiet.partner()
+    await quiet.service.partners.add_member(late.partner_id, "late@example.com", STAFF)
+    outbox = await note_account_mail(quiet)
+    for _ in range(10):
+        assert await outbox.step() == 1
+    told = {str(one["To"]) for one in mails(quiet)}
+    assert told >= {"early@example.com", "late@example.com"}
+
+
+async def test_the_line_is_emptied_by_a_lone_stream_too(quiet, owner):
+    """Oldest first, as nobody else waits for a turn."""
+    owner.execute(WAITING.format(stream=ONE_STREAM, count=5))
+    outbox, order = await note_account_mail(quiet), []
+    waiting = "select version from accounts.mail_outbox where state = 'waiting' order by version"
+    while await outbox.step():
+        order.append([version for (version,) in owner.execute(waiting).fetchall()])
+    assert order == [[2, 3, 4, 5], [3, 4, 5], [4, 5], [5], []]
+
+
+@pytest.mark.parametrize("counted", [False, True], ids=["no statistics", "statistics"])
+@pytest.mark.parametrize("stream", [ONE_STREAM, "gen_random_uuid()"], ids=["one", "many"])
+async def test_a_turn_costs_the_same_however_much_waits(quiet, owner, stream, counted):
+    """By a plan that was made when nothing waited, as by one for what does."""
+    sql = queries("service.mail").outbox_take.on("accounts")
+    async with quiet.service.accounts.database.background.connection() as connection:
+        await connection.execute("set plan_cache_mode = force_generic_plan")
+        await connection.execute(f"prepare turn (timestamptz, uuid[], int, int) as {sql}")
+        turn = f"execute turn (now(), '{{}}', {ENDS_MAX}, 20)"
+        await connection.fetch(turn)
+        owner.execute(WAITING.format(stream=stream, count=4 * ENDS_MAX))
+        if counted:
+            owner.execute("analyze accounts.mail_outbox")
+        explained = await connection.fetch(f"explain (analyze, format json) {turn}")
+    for node in nodes_of(json.loads(explained[0][0])[0]["Plan"]):
+        assert node["Actual Rows"] * node["Actual Loops"] <= 2 * ENDS_MAX, node
+        assert node.get("Rows Removed by Filter", 0) == 0, node
+
+
+async def test_what_nobody_is_told_is_not_queued(quiet, owner):
+    """Other settings than the return URL, and anything of a partner that is not approved."""
+    partners = quiet.service.partners
+    words = {"company": "Books", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
+    partner_id = await partners.apply(**words, email="owner@example.com")
+
+    async def change() -> None:
+        """Change all settings, the return URL once."""
+        for wanted in (True, False):
+            await partners.change_settings(partner_id, STAFF, return_link=wanted)
+            await partners.change_settings(partner_id, STAFF, suppress_email=wanted)
+        await partners.change_settings(partner_id, STAFF, return_url="https://example.com/a")
+        await partners.change_settings(partner_id, STAFF, return_link=True)
+        await partners.change_settings(partner_id, STAFF, return_link=False)
+
+    queued = "select version from accounts.mail_outbox order by version"
+    await change()
+    await partners.add_member(partner_id, "colleague@example.com", STAFF)
+    await note_account_mail(quiet)
+    assert owner.execute(queued).fetchall() == []
+    await partners.change_settings(partner_id, STAFF, return_url="")
+    await partners.approve(partner_id, STAFF)
+    await change()
+    await note_account_mail(quiet)
+    versions = [version for (version,) in owner.execute(queued).fetchall()]
+    past = await quiet.service.accounts.read(partner_stream(partner_id))
+    told = [type(one.event).__name__ for one in past if one.version in versions]
+    assert told == ["PartnerApproved", "PartnerSettingsChanged"]
+    await partners.revoke(partner_id, STAFF)
+    await partners.add_member(partner_id, "another@example.com", STAFF)
+    await note_account_mail(quiet)
+    assert owner.execute(queued).fetchall() == [(version,) for version in versions]
