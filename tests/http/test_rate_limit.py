@@ -128,6 +128,20 @@ def test_a_flood_of_keys_is_bounded() -> None:
     assert not windows.take("99").admitted
 
 
+def test_places_that_ran_out_go() -> None:
+    """Where no new key comes, too: held is what was given lately, not what all keys may have."""
+    now, keys, limit = [0.0], 1000, 20
+    windows = LocalWindows(limit=limit + 1, window_seconds=60, monotonic=lambda: now[0])
+    for number in range(keys):
+        windows.take(str(number))
+    for number in range(keys):
+        for _ in range(limit):
+            now[0] += 0.03
+            assert windows.take(str(number)).admitted
+    assert windows.places <= 60 / 0.03 + keys / 2
+    assert len(windows) <= keys / 2
+
+
 def test_a_clock_that_is_set_back() -> None:
     """Setting the clock moves the reset that is shown, never the window itself."""
     day, now = [2], [100.0]
