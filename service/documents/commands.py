@@ -9,7 +9,7 @@ from projections.connections.reader import ConnectionsReader, access_from
 from service.claims.decisions import Upload, stream_of
 from service.claims.wire import ClaimRequest
 from service.core.clock import Clock
-from service.core.errors import Refusal
+from service.core.errors import Refusal, invalid
 from service.core.ids import NewId
 from service.documents import decisions, paths
 from service.documents.wire import UploadRequest
@@ -50,8 +50,9 @@ class DocumentCommands:
     async def mint(self, caller: Caller, request: UploadRequest) -> tuple[str, SignedUpload]:
         """Issue a path and a signed URL for one upload (contract 4.3).
 
-        Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`, or
-        `service_unavailable` when nothing can be signed.
+        Refuses with `entity_not_found`, `entity_not_owned`, `partner_disconnected`,
+        `validation_failed` where the claim has too many uploads, or `service_unavailable` when
+        nothing can be signed.
         """
         access = await self.access.access(caller.partner_id, request.entity_id)
         access.check_write()
@@ -65,9 +66,11 @@ class DocumentCommands:
         except StorageUnavailable as error:
             raise self._refusal("service_unavailable", error) from error
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
-        await self.ledger.database.writes.fetch(
-            _SQL.mint, path, stream, request.mime_type, request.max_bytes, now
-        )
+        cap, most = request.max_bytes, paths.UPLOADS_OF_CLAIM_MAX
+        if not await self.ledger.database.writes.fetch(
+            _SQL.mint, path, stream, request.mime_type, cap, now, most
+        ):
+            raise invalid("partner_claim_id", f"this claim has {most:,} uploads, and takes no more")
         return path, upload
 
     async def check(self, caller: Caller, request: ClaimRequest) -> Sequence[Upload]:
@@ -99,7 +102,8 @@ class DocumentCommands:
         if len(set(row["minted"])) != len(references):
             raise Refusal("document_path_invalid")
         try:
-            stored = await self.storage.store.under(paths.prefix(request.entity_id, key))
+            # Not all of the claim's: those that nobody names may be many, and each costs.
+            stored = await self.storage.store.under(paths.common_prefix(references))
         except StorageUnavailable as error:
             raise self._refusal("document_verification_failed", error) from error
         return decisions.uploads(references, stored)

@@ -24,6 +24,10 @@ EXTENSIONS: Final = {
 BYTES_MAX: Final = 52_428_800
 """50 MB (contract section 8)."""
 
+UPLOADS_OF_CLAIM_MAX: Final = 1_000
+"""Ten times what a claim can refer to; a bucket lists as many in one page. They are counted until
+they are swept."""
+
 _NAME: Final = re.compile(
     r"(doc_[0-9a-hjkmnp-tv-z]{26})\.(" + "|".join(EXTENSIONS.values()) + ")", re.ASCII
 )
@@ -42,6 +46,14 @@ class Reference(NamedTuple):
 def prefix(entity_id: str, claim_key: str) -> str:
     """Return the prefix of all paths of one claim's documents."""
     return f"entities/{entity_id}/claims/{claim_key}/documents/"
+
+
+def common_prefix(references: Sequence[Reference]) -> str:
+    """Return what the paths of some references begin with: all of it, where there is one."""
+    all_of_them = [one.storage_path for one in references]
+    first, last = min(all_of_them), max(all_of_them)
+    pairs = zip(first, last, strict=False)
+    return first[: next((nr for nr, (one, other) in enumerate(pairs) if one != other), len(first))]
 
 
 def storage_path(entity_id: str, claim_key: str, document_id: str, mime_type: str) -> str:

@@ -112,9 +112,14 @@ delete from ledger.uploads where storage_path = $1 and swept_at is not null
 update ledger.uploads set swept_at = null where storage_path = any($1::text[])
 
 -- name: mint
--- A path was minted.
+-- A path was minted, unless its claim has $6 already; answers a row if it was. Of those that come at
+-- once, a few may be beyond that: nothing is locked.
 insert into ledger.uploads (storage_path, claim_stream, mime_type, max_bytes, minted_at)
-values ($1, $2, $3, $4, $5)
+select $1, $2::uuid, $3, $4, $5
+where (
+    select count(*) from (select from ledger.uploads where claim_stream = $2 limit $6::bigint) as few
+) < $6
+returning storage_path
 
 -- name: orphans
 -- Uploads that no claim refers to, or an erased one, and that are older than a moment, or that an

@@ -244,6 +244,21 @@ async def test_a_missing_upload_is_refused(documents):
     assert (made.status_code, len(made.json()["document_ids"])) == (201, 2)
 
 
+@pytest.mark.in_process("looks at what storage is asked for")
+async def test_uploads_that_a_claim_does_not_name_are_not_listed(documents):
+    """However many there are of it: otherwise one request could keep storage busy for seconds."""
+    partner, entity = await connected(documents)
+    one, other = [await documents.uploaded(partner, entity) for _ in range(2)]
+    missing = reference_to(await documents.mint(partner, entity))
+    asked = documents.counted["live"].asked
+    asked.clear()
+    refused(await partner.claim(entity, document_refs=[missing]), "document_not_uploaded")
+    made = await partner.claim(entity, document_refs=[one])
+    assert made.status_code == 201
+    assert asked == [missing["storage_path"], one["storage_path"]]
+    assert other["storage_path"] not in await documents.counted["live"].under(asked[1])
+
+
 async def test_a_differing_mime_type_is_refused(documents):
     """Readings: validation_failed names the entry."""
     partner, entity = await connected(documents)

@@ -6,8 +6,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from service.documents.paths import EXTENSIONS
+from service.documents.paths import EXTENSIONS, UPLOADS_OF_CLAIM_MAX
 from service.sandbox.fixtures import fixture_ids
+from tests.contract.events import execute
 from tests.contract.refusals import fields, refused
 from tests.document_store import BUCKETS, CONTENT, PDF
 from tests.tables import every_row
@@ -177,6 +178,24 @@ async def test_the_claim_key_stands_for_partner_and_reference(documents):
     for body in bodies:
         assert "canar" not in body["upload_url"]
         assert one.partner_id not in body["upload_url"]
+
+
+async def test_a_claim_has_so_many_uploads(documents):
+    """More are a fault of the body; other claims have theirs, and what is swept makes room."""
+    partner, entity, first = await minted(documents)
+    more = (
+        "insert into live.uploads (storage_path, claim_stream, mime_type, max_bytes, minted_at)"
+        " select storage_path || n, claim_stream, mime_type, max_bytes, minted_at"
+        " from live.uploads, generate_series(2, $2::int) as n where storage_path = $1"
+    )
+    path = first["storage_path"]
+    await execute(documents.world, "live", more, path, UPLOADS_OF_CLAIM_MAX - 1)
+
+    assert (await documents.mint(partner, entity)).status_code == 201
+    assert fields(await documents.mint(partner, entity)) == ["partner_claim_id"]
+    assert (await documents.mint(partner, entity, "case-2")).status_code == 201
+    await execute(documents.world, "live", "delete from live.uploads where storage_path = $1", path)
+    assert (await documents.mint(partner, entity)).status_code == 201
 
 
 async def test_an_unconnected_entity_gets_no_url(documents):

@@ -109,6 +109,16 @@ def test_a_path_given_twice_is_refused_and_named():
 
 
 @pytest.mark.parametrize(
+    ("ends", "common"),
+    [(("a1.pdf",), "a1.pdf"), (("a3.pdf", "a1.pdf", "a2.png"), "a"), (("a.pdf", "b.pdf"), "")],
+)
+def test_what_paths_have_in_common(ends, common):
+    """Of one path it is all of it; of several, what each of them begins with."""
+    paths_of = [paths.Reference("doc", f"documents/{end}", "", "") for end in ends]
+    assert paths.common_prefix(paths_of) == f"documents/{common}"
+
+
+@pytest.mark.parametrize(
     ("filename", "shown"),
     [
         ("invoice.pdf", "invoice.pdf"),

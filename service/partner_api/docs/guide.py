@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescap
 from projections.claim_list.reader import PAGE_BYTES_MAX
 from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX
 from service.core.errors import ERRORS
-from service.documents.paths import BYTES_MAX, EXTENSIONS
+from service.documents.paths import BYTES_MAX, EXTENSIONS, UPLOADS_OF_CLAIM_MAX
 from service.facts.claims import STAGES
 from service.http.bodies import BODY_BYTES_MAX, BODY_SECONDS_MAX
 from service.http.scalars import LIMITS
@@ -77,6 +77,7 @@ def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
             f"{PARTNER_INVOICE_IDS_BYTES_MAX:,} bytes in UTF-8",
         ),
         ("an uploaded file", f"{BYTES_MAX:,} bytes; `max_bytes` may lower it"),
+        ("upload URLs for one claim", f"{UPLOADS_OF_CLAIM_MAX:,}, until those unused are removed"),
         ("life of an upload URL", "15 minutes"),
         ("claims of a page", f"{LIMIT_MAX}; 100 unless you say"),
         ("all `partner_invoice_ids` of a page with several claims", f"{PAGE_BYTES_MAX:,} bytes"),
