@@ -34,10 +34,10 @@ class Counted:
         self.inner = inner
         self.asked: list[str] = []
 
-    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+    async def under(self, prefix: str, owner: str = "") -> Mapping[str, StoredObject]:
         """Return the inner store's listing."""
         self.asked.append(prefix)
-        return await self.inner.under(prefix)
+        return await self.inner.under(prefix, owner)
 
     def each(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Return the inner store's listing."""

@@ -103,7 +103,8 @@ class DocumentCommands:
             raise Refusal("document_path_invalid")
         try:
             # Not all of the claim's: those that nobody names may be many, and each costs.
-            stored = await self.storage.store.under(paths.common_prefix(references))
+            prefix = paths.common_prefix(references)
+            stored = await self.storage.store.under(prefix, caller.partner_id)
         except StorageUnavailable as error:
             raise self._refusal("document_verification_failed", error) from error
         return decisions.uploads(references, stored)

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFailed
 from google.auth.credentials import Credentials
@@ -22,7 +23,10 @@ DEADLINE_SECONDS: Final = 3.0
 """For checking a claim's documents, all pages together."""
 PAGE_SECONDS_MAX: Final = 30.0
 """For a page of an audit or a sweep, which no request waits for."""
-THREADS: Final = 8
+THREADS: Final = 16
+THREADS_OF_ONE: Final = THREADS // 4
+"""Of them one owner's listings take as many: those of somebody with many, or with large ones, wait
+for each other."""
 _ONE_TRY: Final[dict[str, Any]] = {"timeout": (1.5, 3.0), "retry": None}
 """Seconds to connect and for each read; the deadline bounds them all together. The client's own
 retries would outlast every deadline."""
@@ -40,6 +44,8 @@ _FAULTS: Final = (
     KeyError,
     TypeError,
 )
+
+_UNSHARED: Final = nullcontext()
 
 T = TypeVar("T")
 
@@ -82,14 +88,16 @@ class GoogleObjectStore:
         """Connect to nothing yet."""
         self._idle: list[_Channel] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
+        self._shares = WeakValueDictionary[str, asyncio.Semaphore]()
 
-    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+    async def under(self, prefix: str, owner: str = "") -> Mapping[str, StoredObject]:
         """Return all objects under a prefix by one listing, paged beyond 1,000."""
 
         def listed(client: Client) -> dict[str, StoredObject]:
             return {one.name: one for one in map(_stored, self._blobs(client, prefix=prefix))}
 
-        return await self._ask(listed, self.deadline_seconds)
+        share = self._shares.setdefault(owner, asyncio.Semaphore(THREADS_OF_ONE))
+        return await self._ask(listed, self.deadline_seconds, share)
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Yield all objects under a prefix, a page at a time."""
@@ -234,18 +242,26 @@ class GoogleObjectStore:
         self._idle.clear()
 
     async def _ask(
-        self, call: Callable[[Client], T], deadline_seconds: float = PAGE_SECONDS_MAX
+        self,
+        call: Callable[[Client], T],
+        deadline_seconds: float = PAGE_SECONDS_MAX,
+        share: AbstractAsyncContextManager[None] = _UNSHARED,
     ) -> T:
-        """Run a call in a thread; at the deadline its connections are aborted, which ends it."""
+        """Run a call once its `share` has a place, under one deadline."""
+        try:
+            async with asyncio.timeout(deadline_seconds), share:
+                return await self._run(call)
+        except _FAULTS as error:
+            raise StorageUnavailable(type(error).__name__) from error
+
+    async def _run(self, call: Callable[[Client], T]) -> T:
+        """Run a call in a thread. Cancelled, its connections are aborted, which ends it."""
         channel = self._idle.pop() if self._idle else self._new_channel()
         running = self._threads.submit(call, channel.client)
         done = False
         try:
-            async with asyncio.timeout(deadline_seconds):
-                answer = await asyncio.wrap_future(running)
+            answer = await asyncio.wrap_future(running)
             done = True
-        except _FAULTS as error:
-            raise StorageUnavailable(type(error).__name__) from error
         finally:
             if done:
                 channel.adapter.connections.tidy()

@@ -26,9 +26,9 @@ class LazyStorage:
         """Sign with the chosen signer."""
         return await self._storage.signer.sign(name, mime_type, max_bytes)
 
-    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+    async def under(self, prefix: str, owner: str = "") -> Mapping[str, StoredObject]:
         """List the chosen store."""
-        return await self._storage.store.under(prefix)
+        return await self._storage.store.under(prefix, owner)
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
         """List the chosen store, a page at a time."""

@@ -45,8 +45,11 @@ class UploadSigner(Protocol):
 class ObjectStore(Protocol):
     """Reads and sweeps one bucket. Every failure is StorageUnavailable."""
 
-    async def under(self, prefix: str, /) -> Mapping[str, StoredObject]:
-        """Return all objects under a prefix, by name, within one deadline."""
+    async def under(self, prefix: str, owner: str = "", /) -> Mapping[str, StoredObject]:
+        """Return all objects under a prefix, by name, within one deadline.
+
+        Listings of one `owner` are few at once, so that nobody's hold up all others'.
+        """
         ...
 
     def each(self, prefix: str, /) -> AsyncIterator[StoredObject]:

@@ -359,8 +359,8 @@ async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents,
     counted = documents.counted["live"]
     listed = counted.under
 
-    async def sweeping(prefix):
-        found = await listed(prefix)
+    async def sweeping(prefix, owner):
+        found = await listed(prefix, owner)
         await execute(
             documents.world,
             "live",

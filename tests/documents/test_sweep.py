@@ -33,9 +33,9 @@ class Interposed:
     def __init__(self, inner: ObjectStore, meanwhile: Callable[[str], Awaitable[object]]) -> None:
         self._inner, self._meanwhile = inner, meanwhile
 
-    async def under(self, prefix: str) -> Mapping[str, StoredObject]:
+    async def under(self, prefix: str, owner: str = "") -> Mapping[str, StoredObject]:
         """Return what was there before the interruption."""
-        found = await self._inner.under(prefix)
+        found = await self._inner.under(prefix, owner)
         await self._meanwhile("under")
         return found
 

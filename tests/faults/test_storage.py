@@ -189,7 +189,7 @@ async def test_a_store_recovers_with_its_server(documents, server):
 
 
 async def test_claims_without_documents_do_not_wait(documents, server):
-    """All storage threads hang meanwhile."""
+    """All storage threads that the partner may have hang meanwhile."""
     partner = await documents.world.partner()
     entity = await partner.connected_entity()
     ref = await documents.uploaded(partner, entity)
@@ -198,7 +198,7 @@ async def test_claims_without_documents_do_not_wait(documents, server):
         asyncio.create_task(partner.claim(entity, document_refs=[ref]))
         for _ in range(2 * google.THREADS)
     ]
-    await eventually(lambda: server.open == google.THREADS)
+    await eventually(lambda: server.open == google.THREADS_OF_ONE)
     for number in range(20):
         assert (await partner.claim(entity, f"free-{number}")).status_code == 201
     assert not any(one.done() for one in stuck)
@@ -206,6 +206,27 @@ async def test_claims_without_documents_do_not_wait(documents, server):
     server.stop()
     for answer in await asyncio.gather(*stuck):
         refused(answer, "document_verification_failed")
+    store.close()
+
+
+async def test_one_partners_claims_leave_threads_to_others(documents, server):
+    """However many of them wait for storage, somebody else's documents are checked at once."""
+    partner, other = await documents.world.partner(), await documents.world.partner()
+    entity = await partner.connected_entity()
+    await other.connect(entity)
+    ref, theirs = [await documents.uploaded(one, entity) for one in (partner, other)]
+    store = reading(documents, server.endpoint)
+    stuck = [
+        asyncio.create_task(partner.claim(entity, document_refs=[ref]))
+        for _ in range(2 * google.THREADS)
+    ]
+    await eventually(lambda: server.open >= google.THREADS_OF_ONE)
+    server.behave = answers(200, QUIET)  # new connections alone
+    refused(await other.claim(entity, document_refs=[theirs]), "document_not_uploaded")
+    assert not any(one.done() for one in stuck)
+    server.stop()
+    for answer in await asyncio.gather(*stuck):
+        assert answer.status_code in {400, 503}
     store.close()
 
 
