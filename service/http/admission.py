@@ -38,6 +38,13 @@ than with small ones alone; more at once answers none sooner, as one processor d
 BODY_BYTES_OF_ONE_MAX: Final = BODY_BYTES_IN_FLIGHT_MAX // 2
 """Of them one partner may hold half: one that sends slowly keeps only itself waiting."""
 
+LATE_SECONDS: Final = 0.25
+"""From when on a body is awaited without a place. Nearly all come with their heads."""
+LATE_MAX: Final = 128
+"""Late bodies in a process, 64 KiB each at most: larger ones have taken room."""
+LATE_OF_ONE_MAX: Final = LATE_MAX // 4
+"""Of them one partner's; what is late beyond that is refused."""
+
 BUSY: Final = "The service is busy; it would not answer in time."
 
 
@@ -137,14 +144,38 @@ class AdmittedRequest:
 
     lane: Lane | None
     room: BodyRoom
+    late: Counter[str]
+    """Late bodies of the process, by owner."""
     owner: str = ""
     body_bytes: int = 0
+    is_late: bool = False
 
     async def hold(self, owner: str, size: int) -> None:
         """Take room for its body. Raises Refusal where none is free in time."""
+        self.owner = owner
         if size > SMALL_BYTES_MAX:
             await self.room.take(owner, size)
-            self.owner, self.body_bytes = owner, size
+            self.body_bytes = size
+
+    def step_out(self) -> bool:
+        """Await a late body without a place; return False where too many are awaited so."""
+        if self.lane is None:
+            return True
+        if self.late[self.owner] >= LATE_OF_ONE_MAX or self.late.total() >= LATE_MAX:
+            return False
+        self.late[self.owner] += 1
+        self.lane.in_flight -= 1
+        self.is_late = True
+        return True
+
+    def step_in(self) -> None:
+        """Have a place again, if it was left: its body has come, or never will."""
+        if self.lane is not None and self.is_late:
+            self.late[self.owner] -= 1
+            if not self.late[self.owner]:
+                del self.late[self.owner]
+            self.lane.in_flight += 1
+            self.is_late = False
 
     def leave(self) -> None:
         """Leave, once the request is answered."""
@@ -164,6 +195,7 @@ class Admission:
         wait = deadline_seconds * WAIT_SHARE
         self.reads, self.writes = Lane(wait, monotonic), Lane(wait, monotonic)
         self.room = BodyRoom(deadline_seconds * BODY_WAIT_SHARE)
+        self.late = Counter[str]()
 
     def enter(self, method: str, *, limited: bool) -> AdmittedRequest | None:
         """Return a request's place, or None where it would not be answered in time.
@@ -171,9 +203,9 @@ class Admission:
         Those that are not `limited` are admitted, whatever waits.
         """
         if not limited:
-            return AdmittedRequest(None, self.room)
+            return AdmittedRequest(None, self.room, self.late)
         lane = self.reads if method in {"GET", "HEAD"} else self.writes
-        return AdmittedRequest(lane, self.room) if lane.enter() else None
+        return AdmittedRequest(lane, self.room, self.late) if lane.enter() else None
 
 
 def _expire(turn: asyncio.Future[None]) -> None:

@@ -9,7 +9,7 @@ from litestar.types import Scope
 
 from service.core.errors import Refusal
 from service.facts.caller import Caller
-from service.http.admission import AdmittedRequest
+from service.http.admission import LATE_SECONDS, AdmittedRequest
 from service.http.decoding import decode
 
 AnyRequest = Request[Any, Any, Any]
@@ -23,6 +23,8 @@ is still sending would see its connection reset instead of the response."""
 DRAIN_BYTES_MAX: Final = DRAIN_FACTOR * BODY_BYTES_MAX
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
+_REST_SECONDS: Final = BODY_SECONDS_MAX - LATE_SECONDS
+"""For a body that is late."""
 
 
 def caller_of(request: AnyRequest) -> Caller:
@@ -34,12 +36,25 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
     """Return the whole body, once there is room for it.
 
     Raises Refusal: `payload_too_large`, `service_unavailable` where no room is free in time, or
-    `request_timeout`, also for a connection that closed.
+    `request_timeout`, also for a connection that closed, and for a late body beside too many.
     """
-    await _take_room(request, bytes_max)
+    admitted = await _take_room(request, bytes_max)
+    loop, has_ended = asyncio.get_running_loop(), False
+
+    def is_late() -> None:
+        if not has_ended:
+            deadline.reschedule(loop.time() + (_REST_SECONDS if admitted.step_out() else 0.0))
+
     try:
-        async with asyncio.timeout(BODY_SECONDS_MAX):
-            return await _read(request, bytes_max)
+        async with asyncio.timeout(None) as deadline:
+            # After what is ready by then: if it was the process that was late, the body has come.
+            late = loop.call_later(LATE_SECONDS, loop.call_soon, is_late)
+            try:
+                return await _read(request, bytes_max)
+            finally:
+                has_ended = True
+                late.cancel()
+                admitted.step_in()
     except TimeoutError as error:
         raise Refusal("request_timeout") from error
 
@@ -49,13 +64,14 @@ async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
     return decode(await read_body(request), header(request.scope, b"content-type"), type_)
 
 
-async def _take_room(request: AnyRequest, bytes_max: int) -> None:
+async def _take_room(request: AnyRequest, bytes_max: int) -> AdmittedRequest:
     state = request.scope["state"]
     admitted: AdmittedRequest = state["admitted"]
     caller: Caller | None = state.get("caller")
     declared = content_length(request.scope)
     size = bytes_max if declared is None else min(declared, bytes_max)
     await admitted.hold(caller.partner_id if caller else "", size)
+    return admitted
 
 
 def header(scope: Scope, name: bytes) -> str | None:

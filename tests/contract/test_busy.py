@@ -2,12 +2,18 @@
 
 import asyncio
 import json
+from collections import Counter
 from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
 
-from service.http.admission import BODY_BYTES_OF_ONE_MAX, IN_FLIGHT_MIN, PER_SECOND_FIRST
+from service.http.admission import (
+    BODY_BYTES_OF_ONE_MAX,
+    IN_FLIGHT_MIN,
+    LATE_OF_ONE_MAX,
+    PER_SECOND_FIRST,
+)
 from tests.patience import eventually
 from tests.world import claim_body, settings_for, world_on
 
@@ -74,6 +80,41 @@ async def test_large_bodies_stay_with_their_senders(database_url, tmp_path):
     assert begun == BODY_BYTES_OF_ONE_MAX // LARGE_BYTES
     assert {answer.status_code for answer in answers} == {201}
     assert world.admitted.admission.room.held == {}
+
+
+async def test_bodies_that_do_not_come_hold_no_places(database_url, tmp_path):
+    """Of two partners who announce 150 bodies, few are awaited, and others write meanwhile."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+        partners = [await world.partner() for _ in range(3)]
+        entities = [await partner.connected_entity() for partner in partners]
+        admission, sent = world.admitted.admission, asyncio.Event()
+        admission.writes.per_second = 0.0  # as measured where nothing is answered
+
+        async def late(number):
+            body = json.dumps(claim_body(entities[number % 2], f"late-{number}")).encode()
+
+            async def read():
+                await sent.wait()
+                yield body
+
+            headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+            return await partners[number % 2].call(
+                "POST", "/claims", content=read(), headers=headers
+            )
+
+        waiting = [asyncio.create_task(late(number)) for number in range(150)]
+        await eventually(lambda: sum(not one.done() for one in waiting) == 2 * LATE_OF_ONE_MAX)
+        claims = [partners[2].claim(entities[2], f"case-{number}") for number in range(20)]
+        others = await asyncio.gather(*claims)
+        assert admission.writes.in_flight == 0
+        sent.set()
+        answers = await asyncio.gather(*waiting)
+
+    assert {answer.status_code for answer in others} == {201}
+    codes = Counter(answer.json().get("code", "created") for answer in answers)
+    assert codes.keys() <= {"created", "request_timeout", "service_unavailable"}
+    assert codes["created"] == 2 * LATE_OF_ONE_MAX
+    assert (admission.late, admission.writes.in_flight) == ({}, 0)
 
 
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):

@@ -9,6 +9,8 @@ from service.http.admission import (
     BODY_BYTES_IN_FLIGHT_MAX,
     BODY_BYTES_OF_ONE_MAX,
     IN_FLIGHT_MIN,
+    LATE_MAX,
+    LATE_OF_ONE_MAX,
     PER_SECOND_FIRST,
     SMALL_BYTES_MAX,
     Admission,
@@ -106,6 +108,25 @@ def test_reads_do_not_wait_for_writes(admission, clock):
     assert not enter(admission, 1)
     assert enter(admission, 1, "GET")
     assert admission.enter("POST", limited=False)
+
+
+async def test_late_bodies_leave_their_places(admission):
+    """One partner has a quarter of those that may be late; who is refused keeps the place."""
+    places = enter(admission, LATE_MAX + LATE_OF_ONE_MAX + 1)
+    for number, place in enumerate(places):
+        await place.hold(f"ptn_{max(0, number - LATE_OF_ONE_MAX) // LATE_OF_ONE_MAX}", 30)
+    stepped_out = [place.step_out() for place in places]
+    first = [True] * LATE_OF_ONE_MAX + [False] * LATE_OF_ONE_MAX
+
+    assert stepped_out == [*first, *[True] * (LATE_MAX - LATE_OF_ONE_MAX), False]
+    assert admission.late.total() == LATE_MAX
+    assert admission.writes.in_flight == LATE_OF_ONE_MAX + 1
+    page = admission.enter("POST", limited=False)
+    assert page.step_out()
+    for place in (*places, page):
+        place.step_in()
+    assert admission.late == {}
+    assert admission.writes.in_flight == len(places)
 
 
 async def test_large_bodies_wait_for_room(admission):
