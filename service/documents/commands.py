@@ -62,7 +62,9 @@ class DocumentCommands:
         document_id = self.new_id("doc", now)
         path = paths.storage_path(request.entity_id, key, document_id, request.mime_type)
         try:
-            upload = await self.storage.signer.sign(path, request.mime_type, request.max_bytes)
+            upload = await self.storage.signer.sign(
+                path, request.mime_type, request.max_bytes, caller.partner_id
+            )
         except StorageUnavailable as error:
             raise self._refusal("service_unavailable", error) from error
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)

@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
-from weakref import WeakValueDictionary
 
 from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFailed
 from google.auth.credentials import Credentials
@@ -18,6 +17,7 @@ from urllib3.exceptions import HTTPError
 
 from service.storage.deadline import AbortableAdapter, CallFailed
 from service.storage.port import StorageUnavailable, StoredObject
+from service.storage.shares import Shares
 
 DEADLINE_SECONDS: Final = 3.0
 """For checking a claim's documents, all pages together."""
@@ -88,7 +88,7 @@ class GoogleObjectStore:
         """Connect to nothing yet."""
         self._idle: list[_Channel] = []
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="storage")
-        self._shares = WeakValueDictionary[str, asyncio.Semaphore]()
+        self._shares = Shares(THREADS_OF_ONE)
 
     async def under(self, prefix: str, owner: str = "") -> Mapping[str, StoredObject]:
         """Return all objects under a prefix by one listing, paged beyond 1,000."""
@@ -96,8 +96,7 @@ class GoogleObjectStore:
         def listed(client: Client) -> dict[str, StoredObject]:
             return {one.name: one for one in map(_stored, self._blobs(client, prefix=prefix))}
 
-        share = self._shares.setdefault(owner, asyncio.Semaphore(THREADS_OF_ONE))
-        return await self._ask(listed, self.deadline_seconds, share)
+        return await self._ask(listed, self.deadline_seconds, self._shares.of(owner))
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Yield all objects under a prefix, a page at a time."""

@@ -22,9 +22,11 @@ class LazyStorage:
     choose: Callable[[], Storage]
     chosen: Storage | None = None
 
-    async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
+    async def sign(
+        self, name: str, mime_type: str, max_bytes: int, owner: str = ""
+    ) -> SignedUpload:
         """Sign with the chosen signer."""
-        return await self._storage.signer.sign(name, mime_type, max_bytes)
+        return await self._storage.signer.sign(name, mime_type, max_bytes, owner)
 
     async def under(self, prefix: str, owner: str = "") -> Mapping[str, StoredObject]:
         """List the chosen store."""

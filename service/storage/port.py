@@ -33,8 +33,13 @@ class StoredObject(NamedTuple):
 class UploadSigner(Protocol):
     """Mints URLs for uploads to one bucket."""
 
-    async def sign(self, name: str, mime_type: str, max_bytes: int, /) -> SignedUpload:
-        """Return a V4 signed URL for a PUT, valid for 15 minutes. Raises StorageUnavailable."""
+    async def sign(
+        self, name: str, mime_type: str, max_bytes: int, owner: str = "", /
+    ) -> SignedUpload:
+        """Return a V4 signed URL for a PUT, valid for 15 minutes. Raises StorageUnavailable.
+
+        Of network calls, few are made for one `owner` at once.
+        """
         ...
 
     def close(self) -> None:

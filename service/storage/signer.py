@@ -20,13 +20,16 @@ from requests import RequestException
 
 from service.storage.deadline import AbortableSession, CallFailed, IamTransport
 from service.storage.port import SignedUpload, StorageUnavailable
+from service.storage.shares import Shares
 
 LIFETIME: Final = timedelta(minutes=15)
 CLOUD: Final = "https://storage.googleapis.com"
 RANGE_HEADER: Final = "x-goog-content-length-range"
 IAM_SECONDS_MAX: Final = 3.0
-IAM_CALLS_MAX: Final = 8
+IAM_CALLS_MAX: Final = 16
 """Concurrent calls to IAM; further ones wait for a thread, within their own deadline."""
+IAM_CALLS_OF_ONE: Final = IAM_CALLS_MAX // 4
+"""Of them one owner's."""
 
 # Read from the URL, not from our clock: the library takes the time itself.
 _DATE_AND_LIFETIME: Final = re.compile(
@@ -44,7 +47,9 @@ class KeySigner:
         self._bucket = _bucket(credentials, bucket)
         self._endpoint = endpoint
 
-    async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
+    async def sign(
+        self, name: str, mime_type: str, max_bytes: int, _owner: str = ""
+    ) -> SignedUpload:
         """Sign in this thread: handing it to another costs half as much again as the signature."""
         return _signed(self._bucket, self._credentials, self._endpoint, name, mime_type, max_bytes)
 
@@ -69,16 +74,18 @@ class IamSigner:
         """Open a pool of threads, whose queue may be full without delaying anybody else."""
         self._bucket = _bucket(self.credentials, bucket)
         self._threads = ThreadPoolExecutor(IAM_CALLS_MAX, thread_name_prefix="sign-blob")
+        self._shares = Shares(IAM_CALLS_OF_ONE)
 
-    async def sign(self, name: str, mime_type: str, max_bytes: int) -> SignedUpload:
+    async def sign(
+        self, name: str, mime_type: str, max_bytes: int, owner: str = ""
+    ) -> SignedUpload:
         """Sign in a thread under one deadline, at which the thread ends too."""
         session = self.new_session()
-        call = asyncio.get_running_loop().run_in_executor(
-            self._threads, self._sign, session, name, mime_type, max_bytes
-        )
         try:
-            async with asyncio.timeout(self.seconds_max):
-                return await call
+            async with asyncio.timeout(self.seconds_max), self._shares.of(owner):
+                return await asyncio.get_running_loop().run_in_executor(
+                    self._threads, self._sign, session, name, mime_type, max_bytes
+                )
         except (TimeoutError, *_FAULTS) as error:
             raise StorageUnavailable(f"IAM did not sign: {type(error).__name__}") from error
         finally:

@@ -20,7 +20,7 @@ from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
 from service.storage.deadline import AbortableSession
 from service.storage.port import StorageUnavailable
-from service.storage.signer import IamSigner, KeySigner
+from service.storage.signer import IAM_CALLS_MAX, IAM_CALLS_OF_ONE, IamSigner, KeySigner
 from tests.patience import PATIENCE_SECONDS, eventually, waiting
 from tests.storage.signing import private_key_of
 from tests.tables import every_row
@@ -231,6 +231,23 @@ async def test_more_calls_than_threads(iam, iam_signer):
     assert (await iam_signer.sign(NAME, "application/pdf", 1)).required_headers
 
 
+async def test_one_owners_calls_leave_threads_to_others(iam, iam_signer):
+    """However many of them wait for IAM, somebody else's URL is signed at once."""
+    iam.answer, iam.calls = iam.hang, 0
+    calls = [
+        asyncio.create_task(iam_signer.sign(NAME, "application/pdf", 1, "ptn_1"))
+        for _ in range(2 * IAM_CALLS_MAX)
+    ]
+    await eventually(lambda: iam.calls >= IAM_CALLS_OF_ONE)
+    iam.answer = iam.signed
+    assert (await iam_signer.sign(NAME, "application/pdf", 1, "ptn_2")).required_headers
+    assert not any(one.done() for one in calls)
+    for one in calls:
+        one.cancel()
+    await asyncio.wait(calls)
+    await _idle(iam_signer)
+
+
 async def test_a_cancelled_request_leaves_no_thread(iam, iam_signer):
     """The call is cut as at the deadline."""
     iam.answer = iam.hang
@@ -264,5 +281,5 @@ async def test_a_url_costs_one_signature_and_no_parsing(local, monkeypatch):
 async def _idle(signer: IamSigner) -> None:
     """Wait until the signer's threads are free; a hanging call would never end by itself."""
     pool: ThreadPoolExecutor = signer._threads  # noqa: SLF001 - nothing outside shows them
-    asked = [pool.submit(threading.get_ident) for _ in range(8)]
+    asked = [pool.submit(threading.get_ident) for _ in range(IAM_CALLS_MAX)]
     await eventually(lambda: all(one.done() for one in asked))
