@@ -106,14 +106,17 @@ def _stream(tables: Tables, stream: object) -> Iterator[Values]:
         yield {name: row[name] for name in columns}
 
 
-def _deciding(tables: Tables, stream: object, topics: Sequence[str]) -> Iterator[Values]:
-    return (row for row in _stream(tables, stream) if row["topic"] in topics)
+def _stream_on(
+    tables: Tables, stream: object, version: int, topics: Sequence[str] | None, limit: int
+) -> list[Values]:
+    found = [row for row in _stream(tables, stream) if row["originator_version"] >= version]
+    return [row for row in found if topics is None or row["topic"] in topics][:limit]
 
 
 def _last_events(tables: Tables, streams: Sequence[object]) -> Iterator[Values]:
     for stream in streams:
-        *_, last = {"append_id": None}, *_stream(tables, stream)
-        yield {"append_id": last["append_id"]}
+        *_, last = {"append_id": None, "mac": None}, *_stream(tables, stream)
+        yield {"append_id": last["append_id"], "mark": last["mac"]}
 
 
 def _exists(tables: Tables, stream: object) -> list[Values]:
@@ -247,6 +250,7 @@ def _state(tables: Tables, connection: object, entity_id: object) -> list[Values
 READS: dict[str, Callable[..., Any]] = {
     "service.ledger write": _write,
     "service.ledger stream": _stream,
+    "service.ledger stream_on": _stream_on,
     "service.ledger exists": _exists,
     "service.ledger bound": lambda *_: [],  # no log of the memory is older than the MACs
     "service.ledger data_keys": _data_keys,
@@ -274,7 +278,6 @@ READS: dict[str, Callable[..., Any]] = {
     "projections.partners partners_of_address": lambda tables, hashed: _members_of(
         tables, address_hash=hashed
     ),
-    "projections.partners deciding": _deciding,
     "projections.partners last_events": _last_events,
     "projections.partners list_keys": _keys_of,
     "projections.partners sandbox": lambda tables, partner_id: [

@@ -1,11 +1,3 @@
--- name: deciding
--- The events of a partner ($1) that say whether it may act and how: those of these topics ($2), oldest
--- first.
-select e.append_id, e.originator_version, e.topic, e.state, e.mac
-from ledger.events as e
-where e.originator_id = $1 and e.topic = any($2::text[])
-order by e.originator_version
-
 -- name: find_key
 -- Whose key this is.
 select partner_id from ledger.api_keys where key_id = $1
@@ -13,11 +5,13 @@ select partner_id from ledger.api_keys where key_id = $1
 -- name: last_events
 -- The last event of each stream asked for, a row a request in the order asked; null where it has none.
 -- One read, however many requests come at once. Each is looked up by itself, so that a plan that was
--- made for empty tables reads no whole one later.
-select e.append_id
+-- made for empty tables reads no whole one later. The mark tells the event from another that had its
+-- append_id before the database was set back.
+select e.append_id, e.mark
 from unnest($1::uuid[]) with ordinality as asked (stream_id, nr)
 left join lateral (
-    select l.append_id from ledger.events as l
+    select l.append_id, coalesce(l.mac, l.state) as mark
+    from ledger.events as l
     where l.originator_id = asked.stream_id
     order by l.originator_version desc limit 1
 ) as e on true

@@ -24,9 +24,8 @@ from service.facts.partners import (
     partner_stream,
 )
 from service.ledger.batching import Batcher
-from service.ledger.binding import Boundary
 from service.ledger.database import Row
-from service.ledger.decoding import StoredEvent
+from service.ledger.folding import Folding, KeptState
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
@@ -47,6 +46,10 @@ _DECIDING: Final = [
 """Not all topics: what only a later release knows does not keep a partner's keys from working."""
 
 
+_Last = tuple[int, bytes]
+"""A stream's last event: its append_id, which may be drawn again after a restore, and its MAC."""
+
+
 class _Ask(NamedTuple):
     """A stream whose last event a request asks for. Each has its own key: none excludes another."""
 
@@ -55,12 +58,19 @@ class _Ask(NamedTuple):
     size: int = 0
 
 
-class _Known(NamedTuple):
-    """A partner as of its stream's last event, and since when events were bound as it was read."""
+_FOLDING: Final = Folding(
+    Partner(),
+    lambda before, past: fold((one.event for one in past), before),
+    topics=_DECIDING,
+    personal=False,
+)
 
-    append_id: int
-    boundaries: Sequence[Boundary]
-    partner: Partner
+
+class _Known(NamedTuple):
+    """A partner as it was when its stream had this last event; None: as of an earlier one."""
+
+    last: _Last | None
+    kept: KeptState[Partner]
 
 
 class PartnersReader:
@@ -82,51 +92,53 @@ class PartnersReader:
     async def current(self, partner_id: str) -> Partner | None:
         """Return a partner by its events, personal fields and members left out; None: no such one.
 
-        Its last event is looked up each time, and the others are read where that is another than
-        it was: what was revoked is refused from the next request on. Requests that come while a
-        look-up is under way share the next one, which begins after each of them came.
+        Its last event is looked up each time, and what follows the known ones is read where that is
+        another than it was: what was revoked is refused from the next request on. Requests that
+        come while a look-up is under way share the next one, which begins after each of them came.
 
         Raises UnboundEvent where another than this service wrote one of the events.
         """
-        stream = partner_stream(partner_id)
-        last = (await self._asks.submit(_Ask(stream, object())))["append_id"]
-        if last is None:
+        row = await self._asks.submit(_Ask(partner_stream(partner_id), object()))
+        if row["append_id"] is None:
             return None
+        last: _Last = row["append_id"], row["mark"]
         boundaries = (await self._accounts.binding()).boundaries
         known = self._known.get(partner_id)
-        if known is not None and known[:2] == (last, boundaries):
-            return known.partner
+        if known is not None and (known.last, known.kept.boundaries) == (last, boundaries):
+            return known.kept.state
         # Of many requests of one partner after a change, one reads, and all fail if it does: one
         # after the other, each would wait as long for PostgreSQL.
-        ask = (partner_id, last, *boundaries)
+        ask = (partner_id, *last, *boundaries)
         reading = self._readings.get(ask)
         if reading is None:
-            reading = asyncio.create_task(self._learn(partner_id, last, boundaries))
+            reading = asyncio.create_task(self._learn(partner_id, last))
             self._readings[ask] = reading
             reading.add_done_callback(lambda _: self._readings.pop(ask))
             reading.add_done_callback(retrieved)
         return await asyncio.shield(reading)
 
-    async def _learn(self, partner_id: str, last: int, boundaries: Sequence[Boundary]) -> Partner:
+    async def _learn(self, partner_id: str, last: _Last) -> Partner:
+        """Read what follows the events that are known; a part is kept where the rest fails."""
+        known = self._known.get(partner_id)
+        kept = await self._accounts.read_on(
+            partner_stream(partner_id),
+            _FOLDING,
+            known and known.kept,
+            lambda part: self._keep(partner_id, _Known(None, part)),
+        )
+        # What came after `last` may be taken back: the state is then not that of `last`.
+        is_of_last = kept.mark[0] <= last[0]
+        self._keep(partner_id, _Known(last if is_of_last else None, kept))
+        return kept.state
+
+    def _keep(self, partner_id: str, known: _Known) -> None:
         self._known.pop(partner_id, None)
-        partner = await self._read(partner_stream(partner_id))
         if len(self._known) >= KNOWN_MAX:
             del self._known[next(iter(self._known))]
-        self._known[partner_id] = _Known(last, boundaries, partner)
-        return partner
+        self._known[partner_id] = known
 
     async def _last_events(self, asks: Sequence[_Ask]) -> list[Row]:
         return await self._reads.fetch(_SQL.last_events, [ask.stream for ask in asks])
-
-    async def _read(self, stream: UUID) -> Partner:
-        binding = await self._accounts.binding()
-        events: list[StoredEvent] = []
-        for append_id, *event in await self._reads.fetch(_SQL.deciding, stream, _DECIDING):
-            version, topic, state, mac = event
-            binding.check(append_id, stream, version, topic, state, mac)
-            events.append(StoredEvent(0, append_id, stream, version, topic, state))
-        past = await self._accounts.decode(events, personal=False)
-        return fold(recorded.event for recorded in past)
 
     async def partners(self, partner_id: str | None = None) -> list[Row]:
         """Return all partners, or the one asked for."""

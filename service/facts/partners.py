@@ -194,11 +194,12 @@ def partner_stream(partner_id: str) -> UUID:
     return stream_id("partner", partner_id)
 
 
-def fold(events: Iterable[Event]) -> Partner:
-    """Fold a partner's stream into its state."""
-    # Its keys and members are changed in place, as nobody else has them yet: a copy for each event
-    # would take time with the square of the events, in every process that authenticates.
-    state = Partner()
+def fold(events: Iterable[Event], before: Partner | None = None) -> Partner:
+    """Fold a partner's stream into its state; `before` is its state before these events."""
+    # The keys and members of a copy are changed in place, as nobody else has it yet: a copy for
+    # each event would take time with the square of the events, in every process that authenticates.
+    state = before or Partner()
+    state = msgspec.structs.replace(state, keys=dict(state.keys), members=dict(state.members))
     for event in events:
         state = msgspec.structs.replace(_evolve(state, event), version=state.version + 1)
     return state

@@ -14,6 +14,7 @@ from collections.abc import (
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import InitVar, dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -37,6 +38,7 @@ from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
 from service.ledger.event_macs import EventKeys
 from service.ledger.events import Catalogue, Event, Meta, Recorded
+from service.ledger.folding import Folding, KeptState, KeptStates, Source, read_on
 from service.ledger.projector import Projector, Write, arrays, runs
 from service.ledger.service_keys import EventRoots, GetSecrets
 from service.ledger.sql import Sql, queries
@@ -44,6 +46,7 @@ from service.ledger.writing import Append, Decided, Outcome, Proposal, WriteBatc
 
 T = TypeVar("T")
 E = TypeVar("E", bound=StoredRow)
+S = TypeVar("S")
 
 ATTEMPTS_MAX: Final = 8
 """How often a command that conflicts is decided again before it is given up."""
@@ -111,6 +114,7 @@ class Ledger:
         self._event_keys: tuple[EventRoots, EventKeys] | None = None
         self._binding: Binding | None = None
         self._asked_at = 0.0
+        self.kept = KeptStates()
 
     async def event_keys(self, *, anew: bool = False) -> EventKeys:
         """Return the keys that bind events to the service: from memory, unless `anew`."""
@@ -186,6 +190,24 @@ class Ledger:
         binding = await self.binding()
         async with self.database.reads.connection() as connection:
             return await Transaction(self, connection, binding).read(stream_id)
+
+    async def fold(self, stream_id: UUID, folding: Folding[S]) -> S:
+        """Return a stream's state as `Transaction.fold` does, where nothing is written."""
+        keep, kept = partial(self.kept.put, stream_id, folding), self.kept.get(stream_id, folding)
+        return (await read_on(await self._source(), stream_id, folding, kept, keep)).state
+
+    async def read_on(
+        self,
+        stream_id: UUID,
+        folding: Folding[S],
+        kept: KeptState[S] | None,
+        keep: Callable[[KeptState[S]], None],
+    ) -> KeptState[S]:
+        """Return a stream's state as `fold` does, for a caller that keeps its states itself."""
+        return await read_on(await self._source(), stream_id, folding, kept, keep)
+
+    async def _source(self) -> Source:
+        return Source(await self.binding(), self.codec, self.database.reads.fetch, self.opened)
 
     async def read_part(self, streams: Sequence[UUID], part: StreamPart) -> list[Recorded]:
         """Return a part of some streams as `Transaction.read` does, where nothing is written."""
@@ -326,6 +348,20 @@ class Transaction:
         """
         rows = await self.fetch(_SQL.stream, stream_id)
         return await self._checked((stream_id, *row) for row in rows)
+
+    async def fold(self, stream_id: UUID, folding: Folding[S]) -> S:
+        """Return a stream's state, reading only what follows the state that the process keeps.
+
+        Raises UnboundEvent as `read` does. What this transaction has appended is not kept: it may
+        never be committed.
+        """
+        ledger, states = self._ledger, self._ledger.kept
+        source = Source(self.binding, ledger.codec, self.fetch, ledger.opened)
+        known = states.get(stream_id, folding)
+        if self.appended:
+            return (await read_on(source, stream_id, folding, known)).state
+        keep = partial(states.put, stream_id, folding)
+        return (await read_on(source, stream_id, folding, known, keep)).state
 
     async def read_part(self, streams: Sequence[UUID], part: StreamPart) -> list[Recorded]:
         """Return a part of some streams, each oldest first, as `read` does."""

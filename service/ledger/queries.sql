@@ -307,6 +307,16 @@ from ledger.events as e
 where e.originator_id = $1
 order by e.originator_version
 
+-- name: stream_on
+-- One stream from a version ($2) on, oldest first: events of these topics ($3; null: of all), at most $4.
+select e.append_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where
+    e.originator_id = $1 and e.originator_version >= $2
+    and ($3::text[] is null or e.topic = any($3::text[]))
+order by e.originator_version
+limit $4
+
 -- name: write
 -- What commands write: events and the queue of the unnumbered, public ids, data keys. The rows of the
 -- read models are added in the same statement (service/ledger/writing.py).

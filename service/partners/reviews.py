@@ -1,35 +1,16 @@
 """The team's review of a partner: what it looked at, a note of its own, and who decided."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from service.core.errors import Refusal
-from service.facts.partners import (
-    Partner,
-    PartnerApproved,
-    PartnerDeclined,
-    PartnerRevoked,
-    partner_stream,
-)
-from service.facts.partners import fold as fold_partner
-from service.facts.reviews import CHECKS, By, PartnerReviewed, Review, fold, review_stream
-from service.ledger.events import Cause, Event
+from service.facts.partners import Partner, partner_stream
+from service.facts.reviews import CHECKS, PartnerReviewed, Review, fold, review_stream
+from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
-
-_STATUS: Final[Mapping[type[Event], str]] = {
-    PartnerApproved: "approved",
-    PartnerDeclined: "declined",
-    PartnerRevoked: "revoked",
-}
-
-
-class Decision(NamedTuple):
-    """What a partner's status became, and who decided it."""
-
-    status: str
-    by: By
+from service.partners.past import PAST, Decision
 
 
 class Reviewed(NamedTuple):
@@ -48,14 +29,9 @@ class PartnerReviews:
 
     async def look(self, partner_id: str) -> Reviewed:
         """Return a partner and its review as their streams have them, personal fields opened."""
-        past = await self.accounts.read(partner_stream(partner_id))
-        decisions = [
-            Decision(_STATUS[type(one.event)], By(one.meta.actor, one.meta.at))
-            for one in past
-            if type(one.event) in _STATUS
-        ]
+        past = await self.accounts.fold(partner_stream(partner_id), PAST)
         review = fold(await self.accounts.read(review_stream(partner_id)))
-        return Reviewed(fold_partner(one.event for one in past), review, decisions)
+        return Reviewed(past.partner, review, past.decisions)
 
     async def save(
         self, partner_id: str, checks: Collection[str], note: str, version: int, cause: Cause

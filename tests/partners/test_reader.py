@@ -10,6 +10,7 @@ from service.core.clock import system_clock
 from service.facts.partners import partner_stream
 from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable
+from tests.ledger.decoded import decoded
 from tests.world import STAFF
 
 
@@ -120,3 +121,30 @@ async def test_an_event_of_somebody_else_is_not_believed(in_memory):
     tables["events"].remove(revoked)
 
     assert await service.partner_list.current(partner.partner_id) == known
+
+
+async def test_only_what_follows_the_known_is_decoded(in_memory):
+    """However many events a partner has, a change costs every caller after it what it is."""
+    partner = await in_memory.partner()
+    commands, current = in_memory.service.partners, in_memory.service.partner_list.current
+    for number in range(50):
+        await commands.change_settings(partner.partner_id, STAFF, return_link=not number % 2)
+    await current(partner.partner_id)
+    await commands.change_settings(partner.partner_id, STAFF, return_link=True)
+    with decoded() as topics:
+        assert (await current(partner.partner_id)).return_link
+    assert topics == ["PartnerSettingsChanged"]
+
+
+async def test_what_was_taken_back_is_not_known(in_memory):
+    """Another event may have the append_id of the last one, after the database was set back."""
+    partner = await in_memory.partner()
+    service, tables = in_memory.service, in_memory.service.accounts.database.tables
+    key_id = partner.keys["live"].split(".")[1]
+    await service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    assert (await service.partner_list.current(partner.partner_id)).return_link
+    taken_back = tables["events"].pop()
+    await service.partners.revoke_key(partner.partner_id, key_id, STAFF)
+    tables["events"][-1].update(append_id=taken_back["append_id"])
+    known = await service.partner_list.current(partner.partner_id)
+    assert (known.return_link, known.keys[key_id].revoked) == (False, True)

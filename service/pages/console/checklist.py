@@ -11,13 +11,14 @@ from typing import Any, Final, NamedTuple
 from litestar import get
 
 from projections.partners.reader import PartnersReader
-from service.facts.partners import PartnerSettingsChanged, partner_stream
+from service.facts.partners import partner_stream
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.site_map import Html, Page, PathText
+from service.partners.past import PAST
 from service.request_log.reader import RequestsReader
 
 CLAIMS: Final = "/v1/claims"
@@ -104,11 +105,11 @@ class Checklists:
 
     async def facts(self, partner_id: str) -> Facts:
         """Return what is known of a partner."""
-        past = await self.accounts.read(partner_stream(partner_id))
+        past = await self.accounts.fold(partner_stream(partner_id), PAST)
         return Facts(
             await self.test_calls.seen(partner_id),
             key_modes(await self.partners.keys(partner_id)),
-            any(isinstance(recorded.event, PartnerSettingsChanged) for recorded in past),
+            past.settings_changed,
             await self.test_calls.has_documents(partner_id),
         )
 

@@ -1,0 +1,60 @@
+"""What commands and pages know of a partner's stream: its state, and who decided on it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from service.facts.partners import (
+    Partner,
+    PartnerApproved,
+    PartnerDeclined,
+    PartnerRevoked,
+    PartnerSettingsChanged,
+    fold,
+)
+from service.facts.reviews import By
+from service.ledger.events import Event, Recorded
+from service.ledger.folding import Folding
+
+_STATUS: Final[Mapping[type[Event], str]] = {
+    PartnerApproved: "approved",
+    PartnerDeclined: "declined",
+    PartnerRevoked: "revoked",
+}
+
+
+class Decision(NamedTuple):
+    """What a partner's status became, and who decided it."""
+
+    status: str
+    by: By
+
+
+class Past(NamedTuple):
+    """A partner, the decisions on it, oldest first, and whether its settings ever changed."""
+
+    partner: Partner
+    decisions: Sequence[Decision] = ()
+    settings_changed: bool = False
+
+
+def _fold(before: Past, past: Sequence[Recorded]) -> Past:
+    decided = [
+        Decision(_STATUS[type(one.event)], By(one.meta.actor, one.meta.at))
+        for one in past
+        if type(one.event) in _STATUS
+    ]
+    return Past(
+        fold((one.event for one in past), before.partner),
+        (*before.decisions, *decided),
+        before.settings_changed
+        or any(isinstance(one.event, PartnerSettingsChanged) for one in past),
+    )
+
+
+def _parts(past: Past) -> int:
+    partner = past.partner
+    return 10 + len(partner.keys) + len(partner.members) + len(past.decisions)
+
+
+PAST: Final = Folding(Past(Partner()), _fold, _parts)
+"""How all who read a partner's stream fold it, so that they share what is kept."""

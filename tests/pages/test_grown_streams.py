@@ -1,0 +1,62 @@
+"""A stream that its people made long costs nobody more than what is new in it."""
+
+import pytest
+
+from service.facts.partners import PartnerSettingsChanged, partner_stream
+from service.ledger.events import Cause
+from service.ledger.writing import Append
+from tests.ledger.decoded import decoded
+from tests.pages.visitor import Visitor
+from tests.world import STAFF, settings_for, world_on
+
+CHANGES = 5_000
+NEW = 3
+"""Events that a look may decode: what was appended since the last one, and no more."""
+
+
+@pytest.fixture
+async def grown(database_url, tmp_path):
+    """Return a pending partner whose settings were changed so often, and its visitor."""
+    settings = settings_for(database_url, tmp_path)
+    async with world_on(settings, tmp_path, follow=False) as world:
+        visitor = await Visitor(world).sign_in("stranger@example.com")
+        partner_id = await world.service.partners.apply(
+            company="Long",
+            contact_name="L",
+            use="Settings.",
+            email="stranger@example.com",
+            cause=STAFF,
+        )
+        for first in range(0, CHANGES, 1000):
+            changed = [
+                PartnerSettingsChanged(partner_id, return_link=bool(nr % 2), suppress_email=False)
+                for nr in range(1000)
+            ]
+            cause = Cause("member:per_x", "req_x")
+            async with world.service.accounts.transaction() as transaction:
+                stream = partner_stream(partner_id)
+                await transaction.append(Append(stream, 2 + first, changed, cause))
+        yield world, visitor, partner_id
+
+
+async def test_a_long_stream_is_decoded_once(grown):
+    """By the first who asks; then pages, forms and callers read what is new."""
+    world, visitor, partner_id = grown
+    path, commands = f"/console/{partner_id}", world.service.partners
+    with decoded() as topics:
+        assert (await visitor.get(f"{path}/settings")).status_code == 200
+    assert len(topics) <= CHANGES + 2 + NEW
+    await world.service.partner_list.current(partner_id)
+    for page in ("settings", "team", "keys", "checklist", ""):
+        with decoded() as topics:
+            assert (await visitor.get(f"{path}/{page}".rstrip("/"))).status_code == 200
+        assert len(topics) <= NEW, page
+    with decoded() as topics:
+        assert (await visitor.post(f"{path}/settings")).status_code == 303
+    assert len(topics) <= NEW
+    with decoded() as topics:
+        assert (await world.service.partner_list.current(partner_id)).status == "pending"
+        assert not (await commands.look(partner_id)).return_link
+        await commands.profile(partner_id)
+        await world.service.reviews.look(partner_id)
+    assert len(topics) <= NEW
