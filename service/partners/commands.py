@@ -26,7 +26,7 @@ from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.partners import decisions
 from service.partners.keys import Token, hash_secret, new_secret, reference_id, successor_id
-from service.partners.past import PAST
+from service.partners.past import COUNTED, PAST
 from service.partners.wire import leads_to
 
 P = ParamSpec("P")
@@ -314,12 +314,17 @@ class PartnerCommands:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> Partner:
-        """Append what `decide` decides; return the state that it decided on."""
+        """Append what `decide` decides; return the state that it decided on.
+
+        Refuses with `rate_limited` what the partner's people may not change any more on that day.
+        """
         stream = partner_stream(partner_id)
 
         async def attempt(transaction: Transaction) -> Partner:
-            partner = (await transaction.fold(stream, PAST)).partner
+            past = await transaction.fold(stream, PAST)
+            partner = past.partner
             events = decide(partner, *args, **kwargs)
+            past.changes.allow(events, COUNTED, cause.actor, self.clock())
             if events:
                 key = await _key(transaction, stream, events)
                 public_ids = [event.key_id for event in events if isinstance(event, ApiKeyIssued)]

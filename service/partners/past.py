@@ -3,17 +3,24 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from service.facts.changes import Changes
 from service.facts.partners import (
+    ApiKeyIssued,
+    MemberAdded,
     Partner,
     PartnerApproved,
     PartnerDeclined,
     PartnerRevoked,
     PartnerSettingsChanged,
+    SandboxReset,
     fold,
 )
 from service.facts.reviews import By
 from service.ledger.events import Event, Recorded
 from service.ledger.folding import Folding
+
+COUNTED: Final = (PartnerSettingsChanged, SandboxReset, ApiKeyIssued, MemberAdded)
+"""The changes of which a partner's people can make so many a day: one of these in each."""
 
 _STATUS: Final[Mapping[type[Event], str]] = {
     PartnerApproved: "approved",
@@ -30,10 +37,11 @@ class Decision(NamedTuple):
 
 
 class Past(NamedTuple):
-    """A partner, the decisions on it, oldest first, and whether its settings ever changed."""
+    """A partner, the decisions on it, oldest first, and what its people have changed of late."""
 
     partner: Partner
     decisions: Sequence[Decision] = ()
+    changes: Changes = Changes()
     settings_changed: bool = False
 
 
@@ -46,6 +54,7 @@ def _fold(before: Past, past: Sequence[Recorded]) -> Past:
     return Past(
         fold((one.event for one in past), before.partner),
         (*before.decisions, *decided),
+        before.changes.after(past, COUNTED),
         before.settings_changed
         or any(isinstance(one.event, PartnerSettingsChanged) for one in past),
     )

@@ -52,6 +52,7 @@ async def test_a_long_stream_is_decoded_once(grown):
             assert (await visitor.get(f"{path}/{page}".rstrip("/"))).status_code == 200
         assert len(topics) <= NEW, page
     with decoded() as topics:
+        await commands.change_settings(partner_id, STAFF, return_link=False)
         assert (await visitor.post(f"{path}/settings")).status_code == 303
     assert len(topics) <= NEW
     with decoded() as topics:
@@ -60,3 +61,23 @@ async def test_a_long_stream_is_decoded_once(grown):
         await commands.profile(partner_id)
         await world.service.reviews.look(partner_id)
     assert len(topics) <= NEW
+
+
+async def test_a_partner_is_changed_so_often_in_a_day(grown):
+    """By all of its people together; what takes access away is always possible."""
+    world, visitor, partner_id = grown
+    path, commands = f"/console/{partner_id}", world.service.partners
+    refused = await visitor.post(f"{path}/settings")
+    assert (refused.status_code, "today" in refused.text) == (429, True)
+    assert 0 < int(refused.headers["retry-after"]) <= 86_400
+    added = await visitor.post(f"{path}/team", email="second@example.com")
+    assert added.status_code == 429
+    await commands.approve(partner_id, STAFF)
+    await commands.add_member(partner_id, "third@example.com", STAFF)
+    issued = await commands.issue_key(partner_id, "test", STAFF)
+    assert (await visitor.post(f"{path}/reference")).status_code == 429
+    assert (await visitor.post(f"{path}/keys/{issued.key_id}/revoke")).status_code == 303
+    (_, third) = (await commands.look(partner_id)).members
+    assert (await visitor.post(f"{path}/team/{third}/remove")).status_code == 303
+    partner = await commands.look(partner_id)
+    assert (len(partner.members), partner.keys[issued.key_id].revoked) == (1, True)
