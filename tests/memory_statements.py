@@ -361,8 +361,11 @@ WRITES: dict[str, Callable[..., None]] = {
     "projections.connections correct_entity": _set(
         "entities", "entity_id", "name", "company_number_hash"
     ),
+    "projections.connections choose_stage_mails": _set("entities", "entity_id", "stage_mails"),
     "projections.connections connect": _connect,
     "projections.connections disconnect": _disconnect,
+    "projections.endpoints rotate": _set("webhook_endpoints", "endpoint_id", "secret_version"),
+    "projections.endpoints disable": _set("webhook_endpoints", "endpoint_id", "disabled"),
     "projections.connect_links settle": _set("connect_links", "link_id", "state", "entity_id"),
     "projections.claim_list set_stage": _set("claim_list", "claim_id", "stage"),
 }

@@ -13,11 +13,14 @@ from service.core.ids import NewId, once_id, stream_id
 from service.facts.entities import (
     EntityCorrected,
     EntityRegistered,
+    StageMails,
     StageMailsChosen,
     entity_stream,
+    stage_mails,
 )
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause
+from service.ledger.folding import Folding
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import Secrets, ServiceKeyStore
 from service.ledger.writing import Append
@@ -27,6 +30,8 @@ _TAKEN: Final = (
     " --another adds one more at its address."
 )
 _NUMBER_TAKEN: Final = "A business with this company number uses the service; no other can have it."
+
+_STAGE_MAILS: Final = Folding(StageMails(), stage_mails, personal=False)
 
 
 class Registration(NamedTuple):
@@ -120,18 +125,20 @@ class EntityCommands:
     async def choose_stage_mails(self, entity_id: str, cause: Cause, *, wanted: bool) -> None:
         """Record whether a business's person wants to be told when a claim moves on.
 
-        Choosing the same again changes nothing. Refuses with `entity_not_found`.
+        Choosing the same again changes nothing. Refuses with `entity_not_found`, and with
+        `rate_limited` who wants to be told once more, beyond the bound of the day.
         """
         stream = entity_stream(self.ledger.name, entity_id)
 
         async def attempt(transaction: Transaction) -> None:
-            past = await transaction.read(stream)
-            if not past:
+            known = await transaction.fold(stream, _STAGE_MAILS)
+            if not known.version:
                 raise Refusal("entity_not_found")
-            chosen = [one.event for one in past if isinstance(one.event, StageMailsChosen)]
-            if wanted != (bool(chosen) and chosen[-1].wanted):
+            if wanted != known.wanted:
                 event = StageMailsChosen(entity_id=entity_id, wanted=wanted)
-                await transaction.append(Append(stream, past[-1].version, [event], cause))
+                if wanted:  # whoever has had enough of them can always say so
+                    known.changes.allow([event], (StageMailsChosen,), cause.actor, self.clock())
+                await transaction.append(Append(stream, known.version, [event], cause))
 
         await self.ledger.decide(attempt)
 

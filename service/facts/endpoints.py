@@ -93,9 +93,10 @@ def endpoints_stream(partner_id: str) -> UUID:
     return stream_id("endpoints", partner_id)
 
 
-def fold(events: Iterable[Event]) -> Endpoints:
-    """Fold the stream of a partner's endpoints into their state."""
-    version, known, removed = 0, dict[str, WebhookEndpoint](), set[str]()
+def fold(events: Iterable[Event], before: Endpoints | None = None) -> Endpoints:
+    """Fold the stream of a partner's endpoints; `before` is their state before these events."""
+    before = before or Endpoints()
+    version, known, removed = before.version, dict(before.by_id), set(before.removed)
     for event in events:
         version += 1
         match event:

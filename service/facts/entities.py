@@ -1,10 +1,12 @@
 """Facts about entities: the businesses that the service acts for."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 from service.core.ids import stream_id
-from service.ledger.events import Event
+from service.facts.changes import Changes
+from service.ledger.events import Event, Recorded
 
 
 class EntityRegistered(Event, frozen=True):
@@ -44,3 +46,21 @@ class StageMailsChosen(Event, frozen=True):
 def entity_stream(mode: str, entity_id: str) -> UUID:
     """Return the id of an entity's stream, which is also that of its data key."""
     return stream_id("entity", mode, entity_id)
+
+
+class StageMails(NamedTuple):
+    """What a business's person wants to be told, and how often they chose of late."""
+
+    version: int = 0
+    wanted: bool = False
+    changes: Changes = Changes()
+
+
+def stage_mails(before: StageMails, past: Sequence[Recorded]) -> StageMails:
+    """Return what a business's person wants to be told after further events of its stream."""
+    chosen = [one.event.wanted for one in past if isinstance(one.event, StageMailsChosen)]
+    return StageMails(
+        past[-1].version,
+        chosen[-1] if chosen else before.wanted,
+        before.changes.after(past, (StageMailsChosen,)),
+    )

@@ -1,11 +1,13 @@
 """Facts about passkeys: which of them a person signs in with."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.core.ids import stream_id
+from service.facts.changes import Changes
 from service.ledger.events import Event, Recorded
 
 
@@ -34,6 +36,10 @@ class PasskeysReset(Event, frozen=True):
     person_id: str
 
 
+COUNTED: Final = (PasskeyAdded,)
+"""The changes of which a person can make so many a day."""
+
+
 class Passkey(NamedTuple):
     """A passkey that its person can use."""
 
@@ -48,19 +54,38 @@ def passkeys_stream(person_id: str) -> UUID:
     return stream_id("passkeys", person_id)
 
 
-def held(past: Iterable[Recorded]) -> list[Passkey]:
-    """Return the passkeys that a person has after a stream's events, oldest first."""
-    found: dict[str, Passkey] = {}
+class Passkeys(NamedTuple):
+    """A person's passkeys, folded from their stream, and how often they added one of late.
+
+    `had_any` stays, whatever was removed.
+    """
+
+    by_id: Mapping[str, Passkey] = MappingProxyType({})
+    version: int = 0
+    had_any: bool = False
+    changes: Changes = Changes()
+
+    @property
+    def held(self) -> list[Passkey]:
+        """The passkeys that the person has, oldest first."""
+        return list(self.by_id.values())
+
+
+def fold(before: Passkeys, past: Sequence[Recorded]) -> Passkeys:
+    """Return a person's passkeys after further events of their stream."""
+    found, had_any = dict(before.by_id), before.had_any
     for recorded in past:
         match recorded.event:
             case PasskeyAdded() as added:
                 found[added.passkey_id] = Passkey(
                     added.passkey_id, added.credential_id, added.public_key, recorded.meta.at
                 )
+                had_any = True
             case PasskeyRemoved(passkey_id=passkey_id):
                 found.pop(passkey_id, None)
             case PasskeysReset():
                 found.clear()
             case event:
                 raise TypeError(f"{type(event).__name__} is not a fact about passkeys")
-    return list(found.values())
+    changes = before.changes.after(past, COUNTED)
+    return Passkeys(found, before.version + len(past), had_any, changes)

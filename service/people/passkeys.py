@@ -7,21 +7,28 @@ from service.core.clock import Clock
 from service.core.errors import Refusal
 from service.core.ids import NewId
 from service.facts.passkeys import (
+    COUNTED,
     Passkey,
     PasskeyAdded,
     PasskeyRemoved,
+    Passkeys,
     PasskeysReset,
-    held,
+    fold,
     passkeys_stream,
 )
 from service.facts.people import PersonSignedOut, signed_out_stream
 from service.ledger.events import Cause
+from service.ledger.folding import Folding
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
 from service.people.sessions import Sessions
 
 PASSKEYS_MAX: Final = 10
 """Passkeys of one person."""
+
+_PASSKEYS: Final = Folding(
+    Passkeys(), fold, parts=lambda known: 1 + len(known.by_id), personal=False
+)
 
 
 class Ended(NamedTuple):
@@ -43,13 +50,15 @@ class PasskeyCommands:
 
     async def of(self, person_id: str) -> list[Passkey]:
         """Return a person's passkeys, oldest first."""
-        async with self.accounts.transaction() as transaction:
-            return held(await transaction.read(passkeys_stream(person_id)))
+        return (await self.accounts.fold(passkeys_stream(person_id), _PASSKEYS)).held
 
     async def add(
         self, person_id: str, credential_id: bytes, public_key: bytes, cause: Cause
     ) -> None:
-        """Add a passkey; a repeated one changes nothing. Refuses with `limit_reached`."""
+        """Add a passkey; a repeated one changes nothing.
+
+        Refuses with `limit_reached`, and with `rate_limited` beyond the bound of the day.
+        """
         stream = passkeys_stream(person_id)
         added = PasskeyAdded(
             person_id=person_id,
@@ -59,14 +68,14 @@ class PasskeyCommands:
         )
 
         async def attempt(transaction: Transaction) -> None:
-            past = await transaction.read(stream)
-            known = held(past)
-            if any(one.credential_id == credential_id for one in known):
+            known = await transaction.fold(stream, _PASSKEYS)
+            if any(one.credential_id == credential_id for one in known.held):
                 return
-            if len(known) >= PASSKEYS_MAX:
+            if len(known.held) >= PASSKEYS_MAX:
                 message = f"A person can have {PASSKEYS_MAX} passkeys. Remove one first."
                 raise Refusal("limit_reached", message)
-            await transaction.append(Append(stream, len(past), [added], cause))
+            known.changes.allow([added], COUNTED, cause.actor, self.clock())
+            await transaction.append(Append(stream, known.version, [added], cause))
 
         await self.accounts.decide(attempt)
 
@@ -76,9 +85,9 @@ class PasskeyCommands:
         removed = PasskeyRemoved(person_id=person_id, passkey_id=passkey_id)
 
         async def attempt(transaction: Transaction) -> None:
-            past = await transaction.read(stream)
-            if any(one.passkey_id == passkey_id for one in held(past)):
-                await transaction.append(Append(stream, len(past), [removed], cause))
+            known = await transaction.fold(stream, _PASSKEYS)
+            if passkey_id in known.by_id:
+                await transaction.append(Append(stream, known.version, [removed], cause))
 
         await self.accounts.decide(attempt)
 
@@ -107,16 +116,15 @@ class PasskeyCommands:
         stream = passkeys_stream(person_id)
 
         async def attempt(transaction: Transaction) -> Ended:
-            past = await transaction.read(stream)
+            known = await transaction.fold(stream, _PASSKEYS)
             reset = PasskeysReset(person_id=person_id)
-            await transaction.append(Append(stream, len(past), [reset], cause))
+            await transaction.append(Append(stream, known.version, [reset], cause))
             ended = await self.sessions.end_in(transaction.connection, person_id)
-            return Ended(len(held(past)), ended, is_known)
+            return Ended(len(known.by_id), ended, is_known)
 
         return await self.accounts.decide(attempt)
 
     async def _is_known(self, person_id: str) -> bool:
         """Return whether somebody with this id has, or had, a passkey, or was signed in lately."""
-        past = await self.accounts.read(passkeys_stream(person_id))
-        had_passkey = any(isinstance(one.event, PasskeyAdded) for one in past)
-        return had_passkey or await self.sessions.is_known(person_id)
+        known = await self.accounts.fold(passkeys_stream(person_id), _PASSKEYS)
+        return known.had_any or await self.sessions.is_known(person_id)

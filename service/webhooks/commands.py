@@ -8,13 +8,14 @@ from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
 from service.core.ids import NewId
 from service.facts.caller import Mode
-from service.facts.endpoints import Endpoints, endpoints_stream, fold
+from service.facts.endpoints import Endpoints, endpoints_stream
 from service.facts.partners import partner_stream
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
 from service.webhooks import decisions
+from service.webhooks.past import COUNTED, ENDPOINTS
 from service.webhooks.queues import Queues
 from service.webhooks.urls import NotPublic, check_url
 
@@ -108,12 +109,16 @@ class EndpointCommands:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
-        """Append what `decide` decides."""
+        """Append what `decide` decides.
+
+        Refuses with `rate_limited` what the partner's people may not change any more on that day.
+        """
         stream = endpoints_stream(partner_id)
 
         async def attempt(transaction: Transaction) -> None:
-            known = fold(one.event for one in await transaction.read(stream))
+            known, changes = await transaction.fold(stream, ENDPOINTS)
             events = decide(known, partner_id, *args, **kwargs)
+            changes.allow(events, COUNTED, cause.actor, self.clock())
             if events:
                 key = await _key(transaction, partner_id, events)
                 await transaction.append(Append(stream, known.version, events, cause, key))

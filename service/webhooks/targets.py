@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from projections.endpoints.reader import EndpointsReader, Sendable
 from service.facts.caller import Mode
-from service.facts.endpoints import endpoints_stream, fold
+from service.facts.endpoints import endpoints_stream
 from service.ledger.ledger import Ledger
+from service.webhooks.past import ENDPOINTS
 
 KNOWN_SECONDS: Final = 60.0
 """How long events are not read again for a row that stays as it is: a partner can have many."""
@@ -38,8 +39,8 @@ class Targets:
         if row is None or row.partner_id != partner_id:
             return None
         if known is None or known.row != row or known.until < now:
-            past = await self.accounts.read(endpoints_stream(partner_id))
-            told = fold(one.event for one in past).by_id.get(endpoint_id)
+            past = await self.accounts.fold(endpoints_stream(partner_id), ENDPOINTS)
+            told = past.endpoints.by_id.get(endpoint_id)
             if told is None or told.url is None or told.disabled or told.mode != self.mode:
                 return None
             target = row._replace(
