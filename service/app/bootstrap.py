@@ -39,6 +39,7 @@ from service.mail.queueing import AccountMailSubscriber, MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
 from service.partners.reviews import PartnerReviews
+from service.people.marks import Marks
 from service.people.passkeys import PasskeyCommands
 from service.people.sessions import Sessions
 from service.people.sign_in import SignIn
@@ -93,6 +94,7 @@ class Service:
         self.reviews = PartnerReviews(self.accounts)
         idle = timedelta(minutes=settings.session_idle_minutes)
         self.sessions = Sessions(database, ring, clock, new_id, idle=idle)
+        self.marks = Marks(database, self.secrets)
         self.sign_in = SignIn(database, self.secrets, ring, self.sessions, clock, new_id)
         self.staff = StaffCommands(self.accounts, self.secrets, clock, new_id)
         self.passkeys = PasskeyCommands(self.accounts, self.sessions, clock, new_id)

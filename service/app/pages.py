@@ -168,7 +168,9 @@ def _proofs(service: Service, origin: str) -> Proofs:
 
 
 def _sign_in(service: Service, limiter: RateLimiter, home_of: HomeOf, origin: str) -> Router:
-    return sign_in_router(service.sign_in, service.sessions, limiter, home_of, origin)
+    return sign_in_router(
+        service.sign_in, service.marks, service.sessions, limiter, home_of, origin
+    )
 
 
 def _console(service: Service, proofs: Proofs) -> list[Router]:

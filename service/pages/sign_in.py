@@ -5,7 +5,6 @@ shows: a link that somebody passes on signs nobody in by itself.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from typing import Final
 
 from litestar import get, post
@@ -32,7 +31,8 @@ from service.pages.visit import (
 )
 from service.pages.words import text
 from service.people.browsers import browser_token
-from service.people.sessions import Person, Sessions
+from service.people.marks import Mark, Marks
+from service.people.sessions import MARK_LIFETIME, Person, Sessions
 from service.people.sign_in import LINK_LIFETIME, SignIn, SignInLink
 
 NOWHERE: Final = ""
@@ -40,15 +40,18 @@ NOWHERE: Final = ""
 
 BROWSER_COOKIE: Final = "__Host-sign-in"
 KNOWN_COOKIE: Final = "__Host-known"
-KNOWN_LIFETIME: Final = timedelta(days=180)
-"""How long a browser keeps the mark of whoever signed in there, since they last did."""
 
 HomeOf = Callable[[Person], Awaitable[str]]
 """Returns the path that a person belongs to."""
 
 
 def sign_in_router(
-    sign_in: SignIn, sessions: Sessions, limiter: RateLimiter, home_of: HomeOf, origin: str
+    sign_in: SignIn,
+    marks: Marks,
+    sessions: Sessions,
+    limiter: RateLimiter,
+    home_of: HomeOf,
+    origin: str,
 ) -> OneOffRouter:
     """Return the router of signing in and out at an origin."""
 
@@ -85,7 +88,7 @@ def sign_in_router(
                 raise
             return _confirm_page(request, link, refusal)
         home = next_path or await home_of(session.person)
-        mark = host_cookie(KNOWN_COOKIE, await sign_in.mark_of(session.person), KNOWN_LIFETIME)
+        mark = host_cookie(KNOWN_COOKIE, await marks.of(session), MARK_LIFETIME)
         return lead_to(home, [session_cookie(session.token), no_cookie(BROWSER_COOKIE), mark])
 
     @post("/sign-out", opt={"page": Page("public")})
@@ -96,9 +99,8 @@ def sign_in_router(
             await sessions.end(token)
         return lead_to("/sign-in", [no_cookie()])
 
-    return OneOffRouter(
-        "/", route_handlers=[*_asking(sign_in, limiter, origin), confirm, redeem, sign_out]
-    )
+    asking = _asking(sign_in, marks, limiter, origin)
+    return OneOffRouter("/", route_handlers=[*asking, confirm, redeem, sign_out])
 
 
 def sign_in_page(
@@ -115,7 +117,9 @@ def sign_in_page(
     return page(request, "sign_in.html", status, **values)
 
 
-def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRouteHandler]:
+def _asking(
+    sign_in: SignIn, marks: Marks, limiter: RateLimiter, origin: str
+) -> list[HTTPRouteHandler]:
     """Return the handlers of asking for a link."""
 
     @get("/sign-in", opt={"page": Page("public")})
@@ -127,15 +131,14 @@ def _asking(sign_in: SignIn, limiter: RateLimiter, origin: str) -> list[HTTPRout
     @post("/sign-in", opt={"page": Page("public")})
     async def send(request: AnyRequest) -> Html:
         """Send a link to an address, known or not."""
-        await _charge(limiter, network_of(request.scope))
         form = form_of(request)
         email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
+        mark = await _charged_mark(request, marks, limiter, email)
         fault = email_fault(email)
         if fault is not None:
             return sign_in_page(request, next_path, email, (fault,))
         browser = browser_token(_browser_of(request))
-        known = cookie_of(request.headers, KNOWN_COOKIE)
-        await sign_in.ask(email, next_path, browser, known, origin=origin)
+        await sign_in.ask(email, next_path, browser, mark, origin=origin)
         return lead_to("/sign-in/sent", [host_cookie(BROWSER_COOKIE, browser, LINK_LIFETIME)])
 
     @get("/sign-in/sent", opt={"page": Page("public")})
@@ -171,8 +174,25 @@ def _confirm_page(request: AnyRequest, link: SignInLink, refusal: Refusal | None
     )
 
 
+async def _charged_mark(
+    request: AnyRequest, marks: Marks, limiter: RateLimiter, email: str
+) -> Mark | None:
+    """Charge a browser's mark of the address that it asks for, and return it; else its network.
+
+    So no neighbour at the same network keeps a known browser out. A mark that has ended is charged
+    with its network: it is a stranger's.
+    """
+    mark = await marks.read(cookie_of(request.headers, KNOWN_COOKIE), email)
+    if mark is not None:
+        await _charge(limiter, f"mark {mark.mark_id}")
+        if await marks.holds(mark):
+            return mark
+    await _charge(limiter, network_of(request.scope))
+    return None
+
+
 async def _charge(limiter: RateLimiter, bucket: str) -> None:
-    """Charge what a network asks for or guesses, or the codes that a link is tried with.
+    """Charge what a network or a browser asks for, guesses, or the codes that a link is tried with.
 
     Refuses with `rate_limited`. `SignIn.ask` limits by address.
     """

@@ -1,8 +1,7 @@
 """Which browser asked for a sign-in link, and the code that it shows for other browsers.
 
 A browser is known by a random token in a cookie. Its code follows from the token, so that nothing
-has to be stored, and reveals nothing of it. A browser in which somebody has signed in also keeps a
-mark of their address, by which it is told from strangers who ask for the same address's links.
+has to be stored, and reveals nothing of it.
 """
 
 import hmac
@@ -21,7 +20,6 @@ ENTERED_CHARACTERS_MAX: Final = 64
 _TOKEN_BYTES: Final = 32
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _PURPOSE: Final = "sign-in-code"
-_KNOWN: Final = "signed-in-before"
 
 
 def browser_token(known: str | None = None) -> str:
@@ -49,8 +47,3 @@ def is_code_of(keys: Secrets, hashed: str, entered: str) -> bool:
         return False
     letters = "".join(one for one in entered.upper() if one in LETTERS)
     return hmac.compare_digest(letters, browser_code(keys, hashed).replace("-", ""))
-
-
-def known_mark(keys: Secrets, address_hash: str) -> str:
-    """Return what a browser keeps in which this address, by its look-up, has signed in."""
-    return keys.link_token(_KNOWN, address_hash)

@@ -73,6 +73,12 @@ order by mail_next_at
 limit 1
 for update skip locked
 
+-- name: mark_holds
+-- Is a mark of a person's browser, made at $2, younger than $3, and than their last sign-out everywhere?
+select
+    $2::timestamptz > now() - $3::interval
+    and not exists(select from ledger.sign_outs where person_id = $1 and at >= $2) as holds
+
 -- name: now
 -- The time of the transaction, by the database's clock.
 select now() as now
@@ -141,3 +147,17 @@ where
 with unwaited as (select set_config('synchronous_commit', 'off', true) as setting)
 update ledger.sessions as s set seen_at = $3, wrapped = $4, master_key_id = $5 from unwaited as u
 where s.token_hash = $1 and s.wrapped = $2 and s.ended_at is null and u.setting = 'off'
+
+-- name: sign_out_note
+-- A person signs out everywhere. Forgets what is older than any mark ($2).
+with forgotten as (
+    delete from ledger.sign_outs
+    where person_id in (
+        select old.person_id from ledger.sign_outs as old
+        where old.at < now() - $2::interval and old.person_id <> $1
+        limit 100
+        for update skip locked
+    )
+)
+insert into ledger.sign_outs (person_id, at) values ($1, now())
+on conflict (person_id) do update set at = excluded.at

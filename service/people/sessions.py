@@ -27,6 +27,8 @@ FRESH: Final = timedelta(minutes=10)
 """How long a proof of who somebody is counts for what asks for one again."""
 SEEN_EVERY: Final = timedelta(minutes=1)
 """How often it is recorded that a session is in use."""
+MARK_LIFETIME: Final = timedelta(days=180)
+"""How long a browser keeps the mark of whoever signed in there (service/people/marks.py)."""
 LISTED_MAX: Final = 50
 TOKEN_BYTES: Final = 32
 
@@ -94,6 +96,7 @@ class Session(NamedTuple):
 
     token: str
     person: Person
+    started_at: datetime
 
 
 class OpenSession(NamedTuple):
@@ -140,7 +143,7 @@ class Sessions:
         await connection.execute(
             _SQL.session_begin.on(schema), *values, wrapped, self.master_keys.newest
         )
-        return Session(token, person)
+        return Session(token, person, started_at)
 
     async def renew(self, token: str, person: Person, place: SignInPlace) -> Session | None:
         """Begin a session of whoever just used a passkey, in place of the one they had.
@@ -221,9 +224,12 @@ class Sessions:
         """End a person's sessions in the caller's transaction; return how many of them held.
 
         First wait for whoever is renewing a session. The statement after that sees the new one.
+        All of them together end the marks of the person's browsers, too.
         """
         schema = self.accounts.schema
         await connection.execute(_SQL.hold_sessions.on(schema), person_id)
+        if only is None and not but:
+            await connection.execute(_SQL.sign_out_note.on(schema), person_id, MARK_LIFETIME)
         sql, session_id = (
             (_SQL.session_end_others, but) if only is None else (_SQL.session_end_one, only)
         )
@@ -243,11 +249,15 @@ class Sessions:
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.
 
+        Marks of their browsers end.
+
         First wait for whoever is redeeming a link, or renewing a session. The sessions are deleted
         by a statement of their own, which sees the session that began meanwhile.
         """
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.forget_links.on(schema), address_hash)
-            await connection.execute(_SQL.hold_sessions.on(schema), person_id(address_hash.hex()))
+            whose = person_id(address_hash.hex())
+            await connection.execute(_SQL.hold_sessions.on(schema), whose)
+            await connection.execute(_SQL.sign_out_note.on(schema), whose, MARK_LIFETIME)
             await connection.execute(_SQL.forget_sessions.on(schema), address_hash)

@@ -23,8 +23,9 @@ from service.ledger.database import Database
 from service.ledger.encryption import BoundColumns, KeyUnknown, MasterKeys, bound_row
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 from service.ledger.sql import queries
-from service.people.browsers import browser_code, browser_hash, is_code_of, known_mark
-from service.people.sessions import NOWHERE, Person, Session, Sessions, SignInPlace, now
+from service.people.browsers import browser_code, browser_hash, is_code_of
+from service.people.marks import Mark
+from service.people.sessions import NOWHERE, Session, Sessions, SignInPlace, now
 
 LINK_LIFETIME: Final = timedelta(minutes=10)
 """Long enough for the second attempt of a mail that a greylisting server refuses for five."""
@@ -32,7 +33,7 @@ PURPOSE: Final = "sign-in"
 COUNTED_WITHIN: Final = timedelta(minutes=15)
 ASKED_MAX: Final = 5
 """Links that one mailbox may be sent in COUNTED_WITHIN; further ones are silently dropped. As many
-again are for browsers in which its address has signed in before: strangers keep no owner out."""
+again are for each browser in which its address has signed in before: nobody else keeps it out."""
 
 BOUND: Final = (
     *("link_id", "token_hash", "address_hash", "recipient_hash", "asked_at", "expires_at"),
@@ -97,14 +98,14 @@ class SignIn:
         email: str,
         next_path: str,
         browser: str,
-        known: str | None = None,
+        mark: Mark | None = None,
         *,
         origin: str = "",
     ) -> None:
         """Record a link to be sent, unless the address has had too many.
 
-        `browser` is the token of the browser that asks, and `known` the mark that it keeps of
-        whoever signed in there last. The link leads to `origin`, or to the public URL.
+        `browser` is the token of the browser that asks, and `mark` the one that it has of this
+        address, if that holds. The link leads to `origin`, or to the public URL.
         """
         secrets = await self.secrets.get()
         link_id = self.new_id("sin", self.clock())
@@ -112,11 +113,9 @@ class SignIn:
         asked = msgspec.json.encode(Asked(email, next_path, browser_hash(browser), origin))
         hashed = token_hash(secrets.link_token(PURPOSE, link_id))
         address_hash = secrets.lookup_email(email)
-        mark = known_mark(secrets, address_hash)
-        is_known = known is not None and hmac.compare_digest(known.encode(), mark.encode())
-        # By what links are counted: the mailbox, or its own browsers.
+        # By what links are counted: the mailbox, or one of its own browsers.
         mailbox = bytes.fromhex(secrets.lookup_recipient(email))
-        recipient = token_hash(mark) if is_known else mailbox
+        recipient = token_hash(mark.mark_id) if mark else mailbox
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             await connection.execute(_SQL.link_lock.on(schema), recipient)
@@ -133,7 +132,7 @@ class SignIn:
                 COUNTED_WITHIN,
                 ASKED_MAX,
                 # Before all that strangers can ask for while the link lives.
-                asked_at - LINK_LIFETIME if is_known else asked_at,
+                asked_at - LINK_LIFETIME if mark else asked_at,
             )
 
     async def look(self, token: str) -> SignInLink:
@@ -183,10 +182,6 @@ class SignIn:
                 await connection.execute(_SQL.session_end.on(schema), token_hash(old_session))
             session = await self.sessions.begin(connection, link.email, link.address_hash, place)
         return session, link.next_path if is_here else ""
-
-    async def mark_of(self, person: Person) -> str:
-        """Return what a browser keeps in which a person has signed in, for `ask`."""
-        return known_mark(await self.secrets.get(), person.address_hash)
 
     async def code_of(self, browser: str) -> str:
         """Return the code that a browser shows after it has asked, for links in other browsers."""

@@ -1,9 +1,12 @@
 """Signing in: how much a stranger may ask for, and what the answers tell them."""
 
 import re
+from datetime import timedelta
 
+from service.core.clock import system_clock
 from service.pages.sign_in import KNOWN_COOKIE
 from service.pages.visit import COOKIE, FORM_BYTES_MAX
+from service.people.marks import mark_text
 from service.people.sign_in import ASKED_MAX
 from tests.database_proxy import proxied
 from tests.pages.signing_in import EMAIL, asked, count, set_cookies
@@ -75,6 +78,67 @@ async def test_nobody_uses_up_the_links_of_whoever_signed_in_before(world):
     for _ in range(ASKED_MAX + 2):
         await asked(world, visitor, email="other@example.com")
     assert await count(world, "sign_in_links") == 3 * ASKED_MAX
+
+
+async def known_visitor(world, network="192.0.2.1"):
+    """Return a visitor in whose browser EMAIL has signed in, signed out again, and its mark."""
+    visitor = Visitor(world, network)
+    assert (await visitor.post(f"/sign-in/{await asked(world, visitor)}")).status_code == 303
+    visitor.client.cookies.delete(COOKIE)
+    return visitor, visitor.client.cookies[KNOWN_COOKIE]
+
+
+async def test_each_browser_has_a_mark_of_its_own(world):
+    """Whoever signed in once by somebody's mail uses up none of the links of that person's own."""
+    (thief, theirs), (owner, own) = [await known_visitor(world) for _ in range(2)]
+    assert theirs != own
+    for _ in range(ASKED_MAX + 2):
+        await asked(world, thief)
+    before = await count(world, "sign_in_links")
+    for _ in range(ASKED_MAX + 2):
+        await asked(world, owner)
+    assert await count(world, "sign_in_links") == before + ASKED_MAX
+
+
+async def test_a_mark_ends(world):
+    """After half a year, or when its person signs out everywhere: then it is a stranger's."""
+    visitor, first = await known_visitor(world)
+    keys, now = await world.service.secrets.get(), system_clock()
+    for number in range(2, ASKED_MAX + 2):
+        await Visitor(world, f"192.0.2.{number}").post("/sign-in", email=EMAIL, next="")
+
+    async def counts(mark):
+        before = await count(world, "sign_in_links")
+        visitor.client.cookies.delete(KNOWN_COOKIE)
+        visitor.client.cookies.set(KNOWN_COOKIE, mark)
+        await asked(world, visitor)
+        return await count(world, "sign_in_links") > before
+
+    def made(at, email=EMAIL):
+        return mark_text(keys, keys.lookup_email(email), at)
+
+    ages = (now - timedelta(days=179), now - timedelta(days=181))
+    assert [await counts(made(at)) for at in ages] == [True, False]
+    somebody = await Visitor(world).sign_in(EMAIL)
+    await somebody.post("/security/sessions/end")
+    assert await counts(first)
+    await somebody.post("/account/sign-out")
+    after = now + timedelta(minutes=1)
+    assert [await counts(one) for one in (first, made(now), made(after))] == [False, False, True]
+    assert not await counts(made(after, "other@example.com"))
+    assert not await counts(made(after).swapcase())
+
+
+async def test_a_neighbour_keeps_no_known_browser_out(world):
+    """A mark of the address is charged in its network's place, and limited alike."""
+    known, _ = await known_visitor(world)
+    neighbour = Visitor(world, "192.0.2.1")
+    while (await neighbour.post("/sign-in", email="x@example.com", next="")).status_code == 303:
+        pass
+    answers = [await known.post("/sign-in", email=EMAIL, next="") for _ in range(NETWORK_MAX + 1)]
+    assert [one.status_code for one in answers] == [303] * NETWORK_MAX + [429]
+    other = await known.post("/sign-in", email="other@example.com", next="")
+    assert other.status_code == 429
 
 
 async def test_a_network_is_limited(world):

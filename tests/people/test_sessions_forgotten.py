@@ -53,7 +53,7 @@ async def test_sessions_end_while_their_person_signs_in(world, owner, monkeypatc
         signing_in = service.sign_in.redeem(token, None, BROWSER)
     else:
         session = await session_of(service, email)
-        signing_in = service.sessions.renew(*session, NOWHERE)
+        signing_in = service.sessions.renew(session.token, session.person, NOWHERE)
     used, go_on = asyncio.Event(), asyncio.Event()
     begin = type(service.sessions).begin
 

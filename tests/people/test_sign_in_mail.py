@@ -56,7 +56,8 @@ async def test_whoever_signed_in_before_is_not_behind_strangers(services, tmp_pa
     _, service = services
     (tmp_path / "mail").mkdir()
     sign_in, mail = service.sign_in, mail_of(service)
-    known = await sign_in.mark_of((await session_of(service, "known@example.com")).person)
+    text = await service.marks.of(await session_of(service, "known@example.com"))
+    known = await service.marks.read(text, "known@example.com")
     for number in range(3):
         await sign_in.ask(f"p{number}@example.com", "/", BROWSER)
     await sign_in.ask("known@example.com", "/", BROWSER, known)
