@@ -256,10 +256,10 @@ def _backoffice(service: Service, proofs: Proofs) -> Router:
         BACKOFFICE,
         route_handlers=[  # in the order of the navigation
             search_router(context, service.ledgers),
-            partners_router(context),
+            partners_router(context, proofs),
             review_router(context, proofs),
-            entities_router(context),
-            connecting_router(context),
+            entities_router(context, proofs),
+            connecting_router(context, proofs),
             claims_router(context),
             people_router(context, proofs),
             mails_router(),

@@ -73,7 +73,7 @@ async def test_the_back_office_needs_a_passkey(world):
 
 
 async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):
-    """Approving, live keys and colleagues: ten minutes after the last proof it is asked for again.
+    """Partners' access, connections, live keys and colleagues: ten minutes after the last proof.
 
     Nothing is written, and the way back leads to the page of the form.
     """
@@ -81,14 +81,24 @@ async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):
     partner_id = await world.service.partners.add("Books", "books@example.com", STAFF)
     approved = (await world.partner()).partner_id
     await world.service.partners.add_member(approved, MEMBER, STAFF)
-    live = await world.service.partners.issue_key(approved, "live", STAFF)
+    await world.service.partners.add_member(approved, "colleague@example.com", STAFF)
+    own, colleague = (await world.service.partners.look(approved)).members
+    live, test = [
+        await world.service.partners.issue_key(approved, mode, STAFF) for mode in ("live", "test")
+    ]
+    entity_id = await world.service.modes["live"].entities.add("B", "b@example.com", None, STAFF)
     staff, member = [await Visitor(world).sign_in(one) for one in (TEAM, MEMBER)]
     form = await issuing(member, approved)
     forms = [
         (staff, f"/backoffice/partners/{partner_id}", "/approve", {}),
+        (staff, f"/backoffice/partners/{approved}/revoke", "", {}),
+        (staff, f"/backoffice/entities/{entity_id}/connect", "", {"partner_id": approved}),
+        (staff, f"/backoffice/entities/{entity_id}/disconnect/{approved}", "", {}),
         (member, f"/console/{approved}/keys", "", form),
         (member, f"/console/{approved}/keys/{live.key_id}/roll", "", {"overlap": "24h"}),
-        (member, f"/console/{approved}/team", "", {"email": "colleague@example.com"}),
+        (member, f"/console/{approved}/keys/{live.key_id}/revoke", "", {}),
+        (member, f"/console/{approved}/team", "", {"email": "another@example.com"}),
+        (member, f"/console/{approved}/team/{colleague}/remove", "", {}),
     ]
     monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
     for visitor, page, path, fields in forms:
@@ -96,9 +106,15 @@ async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):
         assert answer.status_code == 303, page
         assert answer.headers["location"] == f"/proof?next={page}"
     assert (await world.service.partners.look(partner_id)).status == "pending"
-    assert len((await world.service.partners.look(approved)).members) == 1
+    partner = await world.service.partners.look(approved)
+    assert (partner.status, list(partner.members)) == ("approved", [own, colleague])
+    assert not partner.keys[live.key_id].revoked
+    revoked = await member.post(f"/console/{approved}/keys/{test.key_id}/revoke")
+    assert revoked.headers["location"] == f"/console/{approved}/keys"
     test_key = await member.post(f"/console/{approved}/keys", **form | {"mode": "test"})
     assert test_key.status_code == 200
+    left = await member.post(f"/console/{approved}/team/{own}/remove")
+    assert left.headers["location"] == "/console"
     again = (await member.get("/proof", params={"next": "/console"})).text  # having no passkey
     assert f"You are signed in as <strong>{MEMBER}</strong>. To continue, sign in again" in again
     for kept in ('action="/sign-in"', 'name="next" value="/console"', f'value="{MEMBER}"'):

@@ -20,6 +20,7 @@ from service.pages.backoffice.frame import (
     ledger_place,
 )
 from service.pages.gate import staff_cause
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, PathText
 from service.pages.visit import expected_version, form_of
@@ -32,7 +33,7 @@ _PATH: Final = "/entities/{entity_id:str}"
 _SQL = queries("service.pages.backoffice")
 
 
-def entities_router(context: BackofficeContext) -> OneOffRouter:
+def entities_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     """Return the router of looking at businesses and of ending their connections."""
 
     @get(opt=STAFF)
@@ -54,6 +55,7 @@ def entities_router(context: BackofficeContext) -> OneOffRouter:
     @post("/disconnect/{partner_id:str}", opt=STAFF)
     async def disconnect(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Disconnect a business on the customer's behalf."""
+        await proofs.require(request)
         mode, _ = await context.entity(entity_id)
         await context.modes[mode].connections.disconnect(
             entity_id, partner_id, staff_cause(request), expected_version(request)
@@ -63,7 +65,7 @@ def entities_router(context: BackofficeContext) -> OneOffRouter:
     return OneOffRouter(_PATH, route_handlers=[entity, confirm, disconnect])
 
 
-def connecting_router(context: BackofficeContext) -> OneOffRouter:
+def connecting_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     """Return the router of handing entity ids to partners: those of live mode alone.
 
     A business of the sandbox belongs to one partner, who has its id.
@@ -95,6 +97,7 @@ def connecting_router(context: BackofficeContext) -> OneOffRouter:
     @post("/connect", opt=STAFF)
     async def connect(request: AnyRequest, entity_id: PathText) -> Html:
         """Connect a business on the customer's behalf."""
+        await proofs.require(request)
         partner_id = form_of(request).get("partner_id", "")
         if await live.entity(entity_id) is None:
             raise IdUnknown(entity_id)

@@ -13,6 +13,7 @@ from service.http.router import OneOffRouter
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
+from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.partners.wire import NOTE_CHARACTERS_MAX, WORDS_CHARACTERS_MAX
@@ -34,7 +35,7 @@ class Sent(NamedTuple):
     is_outdated: bool = False
 
 
-def partners_router(context: BackofficeContext) -> OneOffRouter:
+def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     """Return the router of looking at partners, and of revoking them."""
 
     @get(opt=PARTNERS)
@@ -74,6 +75,7 @@ def partners_router(context: BackofficeContext) -> OneOffRouter:
     @post("/{partner_id:str}/revoke", opt=PARTNERS)
     async def revoke(request: AnyRequest, partner_id: PathText) -> Html:
         """Revoke a partner's access."""
+        await proofs.require(request)
         await context.partners.revoke(partner_id, staff_cause(request))
         return lead_to(f"/backoffice/partners/{partner_id}")
 

@@ -121,6 +121,11 @@ class KeyPages:
                 return key
         raise Refusal("key_not_found")
 
+    async def require_proof(self, request: AnyRequest, key_id: str) -> None:
+        """Raise ProofNeeded for a live key unless somebody proved lately who they are."""
+        if (await self.key(request, key_id))["mode"] == "live":
+            await self.proofs.require(request)
+
     async def keys(self, partner_id: str) -> list[dict[str, object]]:
         """Return a partner's keys, oldest first, with the names that its people gave them."""
         known = (await self.commands.look(partner_id)).keys
@@ -180,8 +185,7 @@ def keys_router(pages: KeyPages) -> OneOffRouter:
         overlap = OVERLAPS.get(form_of(request).get("overlap", ""))
         if overlap is None:
             raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
-        if (await pages.key(request, key_id))["mode"] == "live":
-            await pages.proofs.require(request)
+        await pages.require_proof(request, key_id)
         cause = member_cause(request)
         issued = await first_time(commands.roll_key(partner_id, key_id, overlap, cause))
         old = await pages.key(request, key_id) if issued else None
@@ -194,8 +198,9 @@ def keys_router(pages: KeyPages) -> OneOffRouter:
 
     @post("/{key_id:str}/revoke", opt=KEYS)
     async def revoke(request: AnyRequest, key_id: PathText) -> Html:
-        """Revoke a key."""
+        """Revoke a key; a live one takes a fresh proof."""
         member = member_of(request)
+        await pages.require_proof(request, key_id)
         await commands.revoke_key(member.partner_id, key_id, member_cause(request))
         return lead_to(f"{member.path}/keys")
 

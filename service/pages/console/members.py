@@ -66,8 +66,10 @@ def members_router(
 
     @post("/{member_id:str}/remove", opt=TEAM)
     async def remove(request: AnyRequest, member_id: PathText) -> Html:
-        """Remove somebody from the team."""
+        """Remove somebody from the team; anybody but oneself takes a fresh proof."""
         member = member_of(request)
+        if member_id != member.member_id:
+            await proofs.require(request)  # whoever took over an account would be alone in it
         await commands.remove_member(member.partner_id, member_id, member_cause(request))
         return lead_to("/console" if member_id == member.member_id else f"{member.path}/team")
 
