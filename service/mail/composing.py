@@ -1,9 +1,9 @@
-"""From an event to a mail: what it says, and to whom, as of the moment when it is sent.
+"""From an event to a mail: what it says, as of the moment when it is sent, and to whom.
 
 A mail that is of no use any more, or whose addressee was erased, is None.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
@@ -19,10 +19,7 @@ from service.facts.endpoints import EndpointDisabled
 from service.facts.endpoints import fold as fold_endpoints
 from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
 from service.facts.onboardings import fold as fold_onboarding
-from service.facts.partners import (
-    MemberAdded,
-    Partner,
-)
+from service.facts.partners import Partner
 from service.facts.partners import fold as fold_partner
 from service.ledger.database import Row
 from service.ledger.events import Event, Recorded
@@ -32,7 +29,7 @@ from service.ledger.sql import queries
 from service.mail import notices
 from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter
-from service.mail.partner_notices import addressees, kind_of, letter_about
+from service.mail.partner_notices import addressees, kind_of, letter_about, told_of
 from service.mail.port import MailRefused
 from service.mail.queueing import (
     ACCOUNT,
@@ -128,22 +125,22 @@ class Composer:
             is_told = await _is_told(transaction, past, row["version"], event)
             return await self._paused(row, whom, event) if is_told else None
         partner = fold_partner(one.event for one in past)
-        if isinstance(event, MemberAdded):
-            return None if whom else await self._made(row, self._invitation(partner, event))
         before = fold_partner(one.event for one in past if one.version < row["version"])
-        return await self._told(
-            row,
-            whom,
-            partner,
-            letter_about(partner, before, event, self._console(partner)),
-            kind_of(event),
-        )
+        people = told_of(before, event)
+        one = whom or (next(iter(people)) if len(people) == 1 else "")
+        letter = letter_about(partner, before, event, self._console(partner), one)
+        return await self._told(row, one, people, partner, letter, kind_of(event, one))
 
     async def _told(
-        self, row: Row, named: str, partner: Partner, letter: Letter | None, kind: Kind = "any"
+        self,
+        row: Row,
+        named: str,
+        people: Mapping[str, str],
+        partner: Partner,
+        letter: Letter | None,
+        kind: Kind = "any",
     ) -> Mail:
-        """Return a notice to the one of a partner's people whom it names, or who they all are."""
-        people = addressees(partner)
+        """Return a notice to the one of these people whom it names, or who they all are."""
         if letter is None or not people:
             return None
         if len(people) > 1 and not named:
@@ -210,7 +207,7 @@ class Composer:
             entity_id=event.entity_id if used else None,
             console=self._console(partner),
         )
-        return await self._told(row, whom, partner, letter)
+        return await self._told(row, whom, addressees(partner), partner, letter)
 
     async def _stage(
         self, transaction: Transaction, of_claim: UUID, event: ClaimStageChanged
@@ -246,17 +243,7 @@ class Composer:
             is_gone=event.reason == "gone",
             console=f"{self._console(partner)}/webhooks/{event.endpoint_id}",
         )
-        return await self._told(row, whom, partner, letter)
-
-    def _invitation(self, partner: Partner, event: MemberAdded) -> Addressed | None:
-        """Return what somebody is told who joined a team; None for whoever applied, or has left."""
-        member = partner.members.get(event.member_id)
-        is_told = member and member.email != partner.email and partner.status == "approved"
-        if not member or not member.email or not is_told:
-            return None
-        name, console = partner.name or "", self._console(partner)
-        letter = notices.invitation(partner_name=name, console=console)
-        return Addressed(letter, member.email, partner.partner_id)
+        return await self._told(row, whom, addressees(partner), partner, letter)
 
     def _console(self, partner: Partner) -> str:
         return f"{self.public_url}/console/{partner.partner_id}"

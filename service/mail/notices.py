@@ -10,6 +10,10 @@ _NOT_YOU = (
     "If nobody of your team did this, revoke the key in the console, and end the sessions that you"
     " do not know."
 )
+_NOT_YOUR_TEAM = (
+    "If nobody of your team did this, set it right in the console, and end the sessions that you do"
+    " not know."
+)
 _CONSOLE = "Open the console"
 
 
@@ -63,6 +67,58 @@ def invitation(*, partner_name: str, console: str) -> Letter:
             (
                 "If you did not expect this message, you can ignore it. Nothing happens unless you"
                 " sign in."
+            ),
+            AUTOMATIC,
+        ),
+    )
+
+
+def member_added(*, partner_name: str, email: str, console: str) -> Letter:
+    """Return what a partner's team is told when somebody was added to it."""
+    return Letter(
+        "A colleague was added to your team",
+        (
+            "Hello,",
+            (
+                f"{shown(email)} was added to the team of {shown(partner_name)}, and can now issue"
+                " keys, watch requests and change settings."
+            ),
+            LinkLine(console, "See your team"),
+            _NOT_YOUR_TEAM,
+            AUTOMATIC,
+        ),
+    )
+
+
+def member_removed(*, partner_name: str, email: str, console: str) -> Letter:
+    """Return what a partner's team is told when somebody is no longer in it."""
+    return Letter(
+        "A colleague was removed from your team",
+        (
+            "Hello,",
+            f"{shown(email)} is no longer in the team of {shown(partner_name)}.",
+            LinkLine(console, "See your team"),
+            _NOT_YOUR_TEAM,
+            AUTOMATIC,
+        ),
+    )
+
+
+def membership_ended(*, partner_name: str, console: str) -> Letter:
+    """Return what a person is told who is no longer in a partner's team."""
+    partner = shown(partner_name)
+    return Letter(
+        f"You are no longer in the team of {subject_name(partner_name, 'a partner')}",
+        (
+            "Hello,",
+            (
+                f"You are no longer in the team of {partner}, and can no longer see its console."
+                " The keys that you have issued still work."
+            ),
+            LinkLine(console, _CONSOLE),
+            (
+                "If you did not expect this, ask your colleagues who removed you. If they do not"
+                " know, tell our team."
             ),
             AUTOMATIC,
         ),
@@ -135,10 +191,7 @@ def return_url_changed(*, partner_name: str, is_set: bool, console: str) -> Lett
             "Hello,",
             f"The return URL of {shown(partner_name)} {which}",
             LinkLine(console, "See your settings"),
-            (
-                "If nobody of your team did this, set it right in the console, and end the sessions"
-                " that you do not know."
-            ),
+            _NOT_YOUR_TEAM,
             AUTOMATIC,
         ),
     )

@@ -1,4 +1,8 @@
-"""What a partner's people are told of its account, and who they are."""
+"""What a partner's people are told of its account, and who they are.
+
+Of what happened to the account they are told who were of its team as it happened: whoever removes
+the others afterwards, before the mail is sent, is not told alone.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,6 +10,8 @@ from typing import Final
 from service.facts.partners import (
     ApiKeyIssued,
     ApiKeyRevoked,
+    MemberAdded,
+    MemberRemoved,
     Partner,
     PartnerApproved,
     PartnerDeclined,
@@ -36,19 +42,48 @@ def addressees(partner: Partner) -> Mapping[str, str]:
     return dict(contact_first[:ADDRESSEES_MAX])
 
 
-def kind_of(event: Event) -> Kind:
-    """Return what a notice about an event is counted with."""
-    weighs = (ApiKeyIssued, ApiKeyRevoked, PartnerSettingsChanged)
-    return "key" if isinstance(event, weighs) else "any"
+def told_of(before: Partner, event: Event) -> Mapping[str, str]:
+    """Return the addresses of those who are told of an event: the team as it was before.
+
+    So is whoever joins or leaves it by the event; the contact is not told of having joined.
+    """
+    people = addressees(before)
+    match event:
+        case MemberAdded(member_id=member_id, email=str(email)):
+            others = {key: one for key, one in people.items() if one != email}
+            return {**others, member_id: email}
+        case MemberRemoved(member_id=member_id):
+            member = before.members.get(member_id)
+            return {**people, member_id: member.email} if member and member.email else people
+        case _:
+            return people
 
 
-def letter_about(partner: Partner, before: Partner, event: Event, console: str) -> Letter | None:
+def kind_of(event: Event, whom: str) -> Kind:
+    """Return what a notice about an event is counted with; `whom` is as for `letter_about`."""
+    match event:
+        case ApiKeyIssued() | ApiKeyRevoked() | PartnerSettingsChanged():
+            return "key"
+        case MemberAdded(member_id=member_id) if whom == member_id:
+            return "any"  # it goes to any address that somebody enters
+        case MemberAdded() | MemberRemoved():
+            return "access"
+        case _:
+            return "any"
+
+
+def letter_about(  # noqa: PLR0911 - one match
+    partner: Partner, before: Partner, event: Event, console: str, whom: str
+) -> Letter | None:
     """Return what a partner's people are told of an event; None where it does not hold any more.
 
-    `before` is the partner as it was before the event.
+    `before` is the partner as it was before the event. `whom` is one of `told_of`, to whom the
+    letter goes; empty stands for several of them.
     """
     name, status = partner.name or "", partner.status
     match event:
+        case MemberAdded() | MemberRemoved() if status == "approved":
+            return _team_letter(partner, before, event, console, whom)
         case PartnerApproved() if status == "approved":
             return notices.application_approved(partner_name=name, console=console)
         case PartnerDeclined() if status == "declined":
@@ -63,6 +98,25 @@ def letter_about(partner: Partner, before: Partner, event: Event, console: str) 
             return _key_letter(partner, event, f"{console}/keys")
         case _:
             return None
+
+
+def _team_letter(
+    partner: Partner, before: Partner, event: MemberAdded | MemberRemoved, console: str, whom: str
+) -> Letter | None:
+    """Return what is told of who joined or left a team, to them and to the others.
+
+    The contact is not told of having joined, nor is whoever has left since; the others are.
+    """
+    name, team = partner.name or "", f"{console}/team"
+    if isinstance(event, MemberAdded):
+        if whom != event.member_id:
+            return notices.member_added(partner_name=name, email=event.email or "", console=team)
+        is_told = event.member_id in partner.members and event.email != partner.email
+        return notices.invitation(partner_name=name, console=console) if is_told else None
+    if whom == event.member_id:
+        return notices.membership_ended(partner_name=name, console=console.rpartition("/")[0])
+    email = before.members[event.member_id].email or ""
+    return notices.member_removed(partner_name=name, email=email, console=team)
 
 
 def _key_letter(partner: Partner, event: ApiKeyIssued | ApiKeyRevoked, keys: str) -> Letter | None:

@@ -19,6 +19,7 @@ from service.facts.partners import (
     ApiKeyIssued,
     ApiKeyRevoked,
     MemberAdded,
+    MemberRemoved,
     PartnerApproved,
     PartnerDeclined,
     PartnerRevoked,
@@ -89,8 +90,8 @@ class AccountMailSubscriber:
     name = "mail"
     events_max = EVENTS_MAX
     topics = (
-        *(PartnerApproved, PartnerDeclined, MemberAdded, ApiKeyIssued, ApiKeyRevoked),
-        *(PartnerSettingsChanged, EndpointDisabled),
+        *(PartnerApproved, PartnerDeclined, MemberAdded, MemberRemoved),
+        *(ApiKeyIssued, ApiKeyRevoked, PartnerSettingsChanged, EndpointDisabled),
     )
     reads_personal = False
     takes_unknown = False

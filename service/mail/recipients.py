@@ -1,7 +1,8 @@
 """How many mails a mailbox gets a day, from one partner and from all: nobody's mail is a weapon.
 
 Counted in the ledger's database, in the transaction that sends: no process counts for itself.
-What is told of live keys and return URLs is counted by itself: no noise silences it.
+What is told of live keys and return URLs is counted by itself, and so is what is told of who has
+access: no noise silences either.
 """
 
 import hashlib
@@ -21,8 +22,9 @@ PARTNER_MAX: Final = 3
 SHARED_MAX: Final = 3
 """After so many of them a partner gets one through, its first: nor do two or three together."""
 
-Kind = Literal["any", "key"]
-"""What is counted together: mails about live keys and where customers return, and any other."""
+Kind = Literal["any", "key", "access"]
+"""What is counted together: mails about live keys and where customers return, about who has access,
+and any other."""
 
 
 class _Limits(NamedTuple):
@@ -33,7 +35,11 @@ class _Limits(NamedTuple):
 
 KEY_LIMITS: Final = _Limits(all=20, partner=10, shared=10)
 """As many mails about live keys say what there is to say; more of them would hide one."""
-_LIMITS: Final = {"any": _Limits(ALL_MAX, PARTNER_MAX, SHARED_MAX), "key": KEY_LIMITS}
+_LIMITS: Final = {
+    "any": _Limits(ALL_MAX, PARTNER_MAX, SHARED_MAX),
+    "key": KEY_LIMITS,
+    "access": KEY_LIMITS,
+}
 
 Admission = Literal["admitted", "busy", "withheld"]
 """`busy`: another mail to the same mailbox is being sent."""

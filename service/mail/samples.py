@@ -25,6 +25,13 @@ SAMPLES: Final[Mapping[str, Letter]] = {
     "application_approved": notices.application_approved(partner_name=_PARTNER, console=_CONSOLE),
     "application_declined": notices.application_declined(partner_name=_PARTNER, console=_CONSOLE),
     "invitation": notices.invitation(partner_name=_PARTNER, console=_CONSOLE),
+    "member_added": notices.member_added(
+        partner_name=_PARTNER, email="ann@example.com", console=_CONSOLE
+    ),
+    "member_removed": notices.member_removed(
+        partner_name=_PARTNER, email="ann@example.com", console=_CONSOLE
+    ),
+    "membership_ended": notices.membership_ended(partner_name=_PARTNER, console=_CONSOLE),
     "key_issued": notices.key_issued(partner_name=_PARTNER, key_id=_KEY, console=_CONSOLE),
     "key_rolled": notices.key_rolled(
         partner_name=_PARTNER,

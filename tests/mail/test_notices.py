@@ -31,7 +31,7 @@ def test_names_in_letters_are_no_links(name):
     """Whoever chose them: not in the subject, and never as they are in the text or the HTML."""
     fields = inspect.signature(LETTERS[name]).parameters
     given = {field: f"https://example.com/{field}" for field in ("link", "console", "claim")}
-    given |= dict.fromkeys(("company_name", "partner_name", "user_name"), NASTY)
+    given |= dict.fromkeys(("company_name", "partner_name", "user_name", "email"), NASTY)
     given |= {"stage": "triage", "key_id": "key_1", "new_key_id": "key_2", "entity_id": "ent_1"}
     letter = LETTERS[name](
         **{field: given.get(field) for field in fields if field not in {"expires_at", "ends_at"}},
