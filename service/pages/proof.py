@@ -37,9 +37,19 @@ class Proofs:
 
         With a passkey if they have one, else by having signed in.
         """
+        self.require_recent(request)
         person = signed_in(request)
         by_link = self.ceremonies.are_possible and not person.by_passkey
-        if not person.is_fresh or (by_link and await self.passkeys.of(person.person_id)):
+        if by_link and await self.passkeys.of(person.person_id):
+            raise ProofNeeded
+
+    def require_recent(self, request: AnyRequest) -> None:
+        """Raise ProofNeeded unless whoever is signed in did so lately, with a passkey or without.
+
+        For what only takes access away: whoever finds a passkey that is not theirs, added by
+        somebody who read their mail, can end that person's sessions.
+        """
+        if not signed_in(request).is_fresh:
             raise ProofNeeded
 
     async def renewed(self, request: AnyRequest, next_path: str) -> Html:

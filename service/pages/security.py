@@ -62,17 +62,17 @@ def security_router(proofs: Proofs) -> OneOffRouter:
 
     @post("/sessions/{session_id:str}/end", opt=SECURITY)
     async def end(request: AnyRequest, session_id: PathText) -> Html:
-        """End one session of the person; any but this one takes a fresh proof."""
+        """End one session of the person; any but this one takes having signed in lately."""
         person = signed_in(request)
         if session_id != person.session_id:
-            await proofs.require(request)
+            proofs.require_recent(request)
         await sessions.end_one(person.person_id, session_id)
         return lead_to("/security")
 
     @post("/sessions/end", opt=SECURITY)
     async def end_others(request: AnyRequest) -> Html:
         """End every session of the person but this one."""
-        await proofs.require(request)
+        proofs.require_recent(request)
         person = signed_in(request)
         await sessions.end_others(person.person_id, person.session_id)
         return lead_to("/security")

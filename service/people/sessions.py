@@ -76,7 +76,8 @@ class Kept(msgspec.Struct, frozen=True):
 class Person(NamedTuple):
     """A signed-in person. `address_hash` is the keyed look-up of the folded email address, hex.
 
-    `by_passkey`: they proved who they are with a passkey; `is_fresh`: within the last minutes.
+    `by_passkey`: they proved who they are with a passkey; `is_fresh`: within the last minutes, in
+    either way. `ends_at` is when their session does at the latest; None where there is none.
     """
 
     email: str
@@ -84,6 +85,7 @@ class Person(NamedTuple):
     session_id: str
     by_passkey: bool = False
     is_fresh: bool = False
+    ends_at: datetime | None = None
 
     @property
     def person_id(self) -> str:
@@ -128,16 +130,18 @@ class Sessions:
         place: SignInPlace = NOWHERE,
         *,
         by_passkey: bool = False,
+        ends_at: datetime | None = None,
     ) -> Session:
-        """Begin a session of 12 hours, in the caller's transaction."""
+        """Begin a session of 12 hours, or until `ends_at`, in the caller's transaction."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
         session_id = self.new_id("ses", self.clock())
         schema = self.accounts.schema
         # The database's clock, by which sessions end, in hand before the row is sealed.
         started_at = await now(connection, schema)
-        person = Person(email, address_hash.hex(), session_id, by_passkey, is_fresh=True)
+        ends_at = ends_at or started_at + LIFETIME
+        person = Person(email, address_hash.hex(), session_id, by_passkey, True, ends_at)
         ids = (token_hash(token), session_id, address_hash, person.person_id)
-        values = (*ids, started_at, started_at + LIFETIME)
+        values = (*ids, started_at, ends_at)
         bound = bound_to(dict[str, object](zip(BOUND, (*values, None), strict=True)))
         wrapped = self.master_keys.wrap(msgspec.json.encode(Kept(email, by_passkey, *place)), bound)
         await connection.execute(
@@ -148,6 +152,7 @@ class Sessions:
     async def renew(self, token: str, person: Person, place: SignInPlace) -> Session | None:
         """Begin a session of whoever just used a passkey, in place of the one they had.
 
+        It ends when that one would have: whoever has a passkey and not the mailbox cannot stay.
         None if that one has ended meanwhile: of two calls with one proof, one gets a session.
         """
         async with self.accounts.writes.transaction() as connection:
@@ -157,7 +162,12 @@ class Sessions:
             if ended is None:
                 return None
             address_hash = bytes.fromhex(person.address_hash)
-            return await self.begin(connection, person.email, address_hash, place, by_passkey=True)
+            return await self.begin(
+                connection,
+                *(person.email, address_hash, place),
+                by_passkey=True,
+                ends_at=person.ends_at,
+            )
 
     async def read(self, token: str) -> Person | None:
         """Return who is signed in; None for a session that ended, was altered or never was.
@@ -173,7 +183,8 @@ class Sessions:
             with suppress(LedgerError):  # reading pages goes on where nothing can be written
                 await self._seen(row, kept)
         address_hash: str = row["address_hash"].hex()
-        return Person(kept.email, address_hash, row["session_id"], kept.by_passkey, row["is_fresh"])
+        how = (kept.by_passkey, row["is_fresh"], row["expires_at"])
+        return Person(kept.email, address_hash, row["session_id"], *how)
 
     async def of(self, person_id: str) -> list[OpenSession]:
         """Return the sessions of a person that hold, newest first."""

@@ -215,6 +215,39 @@ async def test_a_proof_is_good_for_one_session(world):
     assert "set-cookie" not in second.headers
 
 
+async def test_a_proof_prolongs_no_session(world):
+    """However often somebody proves with a passkey, they need the mailbox again after 12 hours."""
+    visitor, key = await by_link(world, MEMBER), authenticator()
+    begun = visitor.person.ends_at
+    await enrolled(visitor, key)
+    for _ in range(2):
+        assert (await proved(visitor, key)).status_code == 303
+        visitor.csrf = await csrf_of(world, visitor)
+    person = await world.service.sessions.read(visitor.session)
+    assert (person.by_passkey, person.is_fresh, person.ends_at) == (True, True, begun)
+
+
+async def test_whoever_reads_the_mail_ends_sessions_without_a_passkey(world, monkeypatch):
+    """Somebody else's passkey keeps no owner from it; it takes having signed in lately."""
+    thief = await by_link(world, MEMBER)
+    await enrolled(thief, authenticator())
+    for path, led in (
+        ("/security/sessions/{}/end", "/security"),
+        ("/security/sessions/end", "/security"),
+        ("/account/sign-out", "/sign-in"),
+    ):
+        thief = await Visitor(world).sign_in(MEMBER)
+        owner = await by_link(world, MEMBER)
+        answer = await owner.post(path.format(thief.person.session_id))
+        assert answer.headers["location"] == led, path
+        assert (await thief.get("/account")).status_code == 303, path
+    late = await by_link(world, MEMBER)
+    monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
+    answer = await late.post("/account/sign-out")
+    assert answer.headers["location"] == "/proof?next=/account"
+    assert "takes no passkey" in (await late.get("/proof")).text
+
+
 async def test_another_of_the_team_recovers_whoever_lost_their_passkeys(world):
     """It is an event with their name; the sessions end, and a link alone enrols anew."""
     await world.service.staff.add(TEAM, STAFF)

@@ -105,7 +105,7 @@ def account_router(
     @post("/account/sign-out", opt=ACCOUNT)
     async def sign_out(request: AnyRequest) -> Html:
         """End every session of the person."""
-        await proofs.require(request)
+        proofs.require_recent(request)
         await proofs.sessions.end_others(signed_in(request).person_id)
         return lead_to("/sign-in", [no_cookie()])
 
