@@ -2,7 +2,7 @@
 
 from service.evidence.verdict import Fault
 from service.evidence.verify.rows import Macs, Rows
-from service.ledger.binding import BOUND_TOPIC, Binding, boundaries_of, boundary_stream
+from service.ledger.binding import BOUND_TOPIC, binding_of, boundary_stream
 from service.ledger.database import Connection, Row
 from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
@@ -56,7 +56,7 @@ def _head_fault(heads: list[Row], rows: Rows, *, has_lineage: bool) -> Fault | N
 async def _macs_at_end(connection: Connection, schema: str, keys: EventKeys) -> Macs:
     """Return what the MACs of events behind the log are checked with, as its sequencer does."""
     said = await connection.fetch(_BOUND.on(schema), boundary_stream(schema), BOUND_TOPIC)
-    return Macs(schema, keys, Binding(schema, keys, boundaries_of(schema, keys, said)).oldest)
+    return Macs(schema, keys, binding_of(schema, keys, said).oldest)
 
 
 async def _waiting(
