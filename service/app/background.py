@@ -63,7 +63,8 @@ def background(
 def _mail(service: Service, transport: MailTransport) -> list[Follower]:
     settings = service.settings
     composer = Composer(
-        service.partners.look, service.secrets, settings.public_url, settings.mail_from
+        *(service.partners.look, service.addresses.of, service.secrets),
+        *(settings.public_url, settings.mail_from),
     )
     outboxes = [
         Outbox(ledger, compose, transport, clock=service.clock, sent=service.sent_mail)

@@ -39,6 +39,7 @@ from service.mail.queueing import AccountMailSubscriber, MailSubscriber
 from service.mail.sent import SentMail
 from service.partners.commands import PartnerCommands
 from service.partners.reviews import PartnerReviews
+from service.people.addresses import Addresses
 from service.people.marks import Marks
 from service.people.passkeys import PasskeyCommands
 from service.people.sessions import Sessions
@@ -113,6 +114,11 @@ class Service:
             )
             for mode in MODES
         }
+        live = self.modes["live"]
+        self.addresses = Addresses(
+            *(self.accounts, self.secrets, self.partner_list, self.partners.look),
+            *(live.ledger, live.connection_list),
+        )
         self.endpoint_list = EndpointsReader(database)
         self.webhook_queues = Queues(
             {mode: one.ledger.database for mode, one in self.modes.items()}, clock

@@ -30,6 +30,7 @@ from service.mail import notices
 from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter
 from service.mail.partner_notices import addressees, kind_of, letter_about, told_of
+from service.mail.passkey_notices import PASSKEY_EVENTS, PasskeyEvent, passkey_letter
 from service.mail.port import MailRefused
 from service.mail.queueing import (
     ACCOUNT,
@@ -86,6 +87,8 @@ Mail = Composed | SharedMail | None
 Compose = Callable[[Transaction, Row, datetime], Awaitable[Mail]]
 PartnerOf = Callable[[str], Awaitable[Partner]]
 """Returns a partner as its stream has it."""
+AddressOf = Callable[[str], Awaitable[str | None]]
+"""Returns the address of a person by their id, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,7 @@ class Composer:
     """Writes the mails of the ledgers live and accounts."""
 
     partner_of: PartnerOf
+    address_of: AddressOf
     secrets: ServiceKeyStore
     public_url: str
     sender: str
@@ -124,6 +128,8 @@ class Composer:
         if isinstance(event, EndpointDisabled):
             is_told = await _is_told(transaction, past, row["version"], event)
             return await self._paused(row, whom, event) if is_told else None
+        if isinstance(event, PASSKEY_EVENTS):
+            return None if whom else await self._made(row, await self._passkey(event))
         partner = fold_partner(one.event for one in past)
         before = fold_partner(one.event for one in past if one.version < row["version"])
         people = told_of(before, event)
@@ -244,6 +250,13 @@ class Composer:
             console=f"{self._console(partner)}/webhooks/{event.endpoint_id}",
         )
         return await self._told(row, whom, addressees(partner), partner, letter)
+
+    async def _passkey(self, event: PasskeyEvent) -> Addressed | None:
+        to = await self.address_of(event.person_id)
+        if to is None:  # erased, or the team reset what nobody had used for long
+            return None
+        letter = passkey_letter(event, f"{self.public_url}/security")
+        return Addressed(letter, to, event.person_id, kind="access")
 
     def _console(self, partner: Partner) -> str:
         return f"{self.public_url}/console/{partner.partner_id}"

@@ -1,5 +1,6 @@
 """The mails that tell of something that happened: no link in them is a credential."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from service.mail.letters import Letter, LinkLine, until
@@ -233,6 +234,37 @@ def stage_changed(*, company_name: str, stage: str, claim: str) -> Letter:
             "You asked for these messages. You can turn them off in your account.",
             AUTOMATIC,
         ),
+    )
+
+
+def passkey_added(*, link: str) -> Letter:
+    """Return what a person is told when a passkey of theirs was added."""
+    what = "A passkey was added to your account."
+    return Letter("A passkey was added", _of_passkeys(what, link))
+
+
+def passkey_removed(*, link: str) -> Letter:
+    """Return what a person is told when one of their passkeys was removed."""
+    what = "A passkey was removed from your account."
+    return Letter("A passkey was removed", _of_passkeys(what, link))
+
+
+def passkeys_reset(*, link: str) -> Letter:
+    """Return what a person is told when the team has removed their passkeys."""
+    what = "Our team has removed all passkeys of your account, and ended your sessions."
+    return Letter("Your passkeys were removed", _of_passkeys(what, link))
+
+
+def _of_passkeys(what: str, link: str) -> Sequence[str | LinkLine]:
+    return (
+        "Hello,",
+        what,
+        LinkLine(link, "See your passkeys and sessions"),
+        (
+            "If you did not do this, or ask for it, somebody else may be reading your email. Sign"
+            " in, end all other sessions, and tell our team, who can remove the passkeys."
+        ),
+        AUTOMATIC,
     )
 
 

@@ -25,6 +25,7 @@ from service.facts.partners import (
     PartnerRevoked,
     PartnerSettingsChanged,
 )
+from service.facts.passkeys import PasskeyAdded, PasskeyRemoved, PasskeysReset
 from service.ledger.database import Row
 from service.ledger.events import Recorded
 from service.ledger.following.runner import EVENTS_MAX
@@ -83,7 +84,7 @@ class MailSubscriber:
 
 @dataclass(frozen=True)
 class AccountMailSubscriber:
-    """Subscriber of the ledger of accounts: decisions, teams, live keys, settings, webhooks."""
+    """Subscriber of the ledger of accounts: decisions, teams, live keys, settings, passkeys."""
 
     clock: Clock = system_clock
 
@@ -92,6 +93,7 @@ class AccountMailSubscriber:
     topics = (
         *(PartnerApproved, PartnerDeclined, MemberAdded, MemberRemoved),
         *(ApiKeyIssued, ApiKeyRevoked, PartnerSettingsChanged, EndpointDisabled),
+        *(PasskeyAdded, PasskeyRemoved, PasskeysReset),
     )
     reads_personal = False
     takes_unknown = False

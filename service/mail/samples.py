@@ -44,6 +44,9 @@ SAMPLES: Final[Mapping[str, Letter]] = {
         partner_name=_PARTNER, is_set=True, console=_CONSOLE
     ),
     "key_revoked": notices.key_revoked(partner_name=_PARTNER, key_id=_KEY, console=_CONSOLE),
+    "passkey_added": notices.passkey_added(link=f"{_SITE}/security"),
+    "passkey_removed": notices.passkey_removed(link=f"{_SITE}/security"),
+    "passkeys_reset": notices.passkeys_reset(link=f"{_SITE}/security"),
     "webhook_paused": notices.webhook_paused(
         partner_name=_PARTNER, is_gone=False, console=f"{_CONSOLE}/webhooks"
     ),

@@ -116,6 +116,10 @@ returning started_at, seen_at, expires_at, ended_at
 -- Was this person signed in lately? What is long over is forgotten.
 select exists(select from ledger.sessions where person_id = $1) as known
 
+-- name: session_last
+-- By what address a person was signed in lately, whether or not that session has ended.
+select address_hash from ledger.sessions where person_id = $1 order by started_at desc limit 1
+
 -- name: session_list
 -- The sessions of a person that hold, newest first; $2 is how long one may be left unused.
 select

@@ -26,7 +26,8 @@ def onboarding(
 
 def composer(service: Service) -> Composer:
     """Return what writes the mails of a service."""
-    return Composer(service.partners.look, service.secrets, PUBLIC_URL, "no-reply@example.com")
+    whom = (service.partners.look, service.addresses.of, service.secrets)
+    return Composer(*whom, PUBLIC_URL, "no-reply@example.com")
 
 
 async def note_mail(world: World) -> Outbox:

@@ -14,6 +14,7 @@ from service.mail.queueing import AccountMailSubscriber
 from service.mail.recipients import KEY_LIMITS, PARTNER_MAX
 from tests.mail.mail_server import html, plain
 from tests.mail.noted import mails, note_account_mail, note_mail, onboarding
+from tests.sessions import session_of
 from tests.world import PUBLIC_URL, STAFF, World, settings_for, world_on
 
 WORDS = {"company": "Books & Co", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
@@ -122,6 +123,41 @@ async def test_whoever_removes_the_others_is_not_told_alone(quiet):
         ("intruder@example.com", key): 1,
         ("intruder@example.com", gone): 1,
     }
+
+
+async def test_a_person_is_told_of_their_passkeys(quiet):
+    """Though their sessions have ended: of the team, of a partner's, or of a business."""
+    service = quiet.service
+    await service.staff.add("staff@example.com", STAFF)
+    partner_id = await service.partners.add("Books & Co", "contact@example.com", STAFF)
+    await service.partners.add_member(partner_id, "member@example.com", STAFF)
+    await service.modes["live"].entities.add("Bakery", "baker@example.com", None, STAFF)
+    people = ("staff", "member", "baker", "nobody")
+    for name in people:
+        session = await session_of(service, f"{name}@example.com")
+        person_id = session.person.person_id
+        await service.passkeys.add(person_id, name.encode(), b"key", STAFF)
+        (passkey,) = await service.passkeys.of(person_id)
+        await service.passkeys.remove(person_id, passkey.passkey_id, STAFF)
+        await service.passkeys.recover(person_id, "per_helper", STAFF)
+    subjects = ("A passkey was added", "A passkey was removed", "Your passkeys were removed")
+    assert await sent(quiet, await note_account_mail(quiet)) == {
+        (f"{name}@example.com", subject): 1 for name in people[:-1] for subject in subjects
+    }
+    assert all(f"{PUBLIC_URL}/security" in plain(one) for one in mails(quiet))
+
+
+async def test_no_row_has_somebody_else_told_of_a_passkey(quiet, owner):
+    """Whose an address is follows from the person's id and from events."""
+    for name in ("person", "other"):
+        await quiet.service.staff.add(f"{name}@example.com", STAFF)
+    session, other = [
+        await session_of(quiet.service, f"{name}@example.com") for name in ("person", "other")
+    ]
+    await quiet.service.passkeys.add(session.person.person_id, b"id", b"key", STAFF)
+    theirs = bytes.fromhex(other.person.address_hash)
+    owner.execute("update accounts.sessions set address_hash = %s", (theirs,))
+    assert await sent(quiet, await note_account_mail(quiet)) == {}
 
 
 async def test_a_partner_is_told_of_its_return_url(quiet):
