@@ -22,12 +22,18 @@ class _Known(NamedTuple):
 
 @dataclass(slots=True)
 class Targets:
-    """The endpoints of one mode, whose facts are in the ledger of accounts."""
+    """The endpoints of one mode, whose facts are in the ledger of accounts.
+
+    What is known is in the order in which it is read again, so that what was removed is forgotten.
+    """
 
     endpoints: EndpointsReader
     accounts: Ledger
     mode: Mode
     _known: dict[str, _Known] = field(default_factory=dict[str, _Known], init=False)
+
+    def __len__(self) -> int:
+        return len(self._known)
 
     async def of(self, partner_id: str, endpoint_id: str) -> Sendable | None:
         """Return a partner's endpoint as its events have it, if events are sent there now.
@@ -35,10 +41,13 @@ class Targets:
         Raises UnboundEvent where another than this service wrote one of them.
         """
         row, now = await self.endpoints.sendable(endpoint_id), asyncio.get_running_loop().time()
-        known = self._known.pop(endpoint_id, None)
+        self._forget_before(now)
+        known = self._known.get(endpoint_id)
         if row is None or row.partner_id != partner_id:
+            self._known.pop(endpoint_id, None)
             return None
-        if known is None or known.row != row or known.until < now:
+        if known is None or known.row != row:
+            self._known.pop(endpoint_id, None)
             past = await self.accounts.fold(endpoints_stream(partner_id), ENDPOINTS)
             told = past.endpoints.by_id.get(endpoint_id)
             if told is None or told.url is None or told.disabled or told.mode != self.mode:
@@ -46,6 +55,12 @@ class Targets:
             target = row._replace(
                 url=told.url, types=tuple(told.types), secret_version=told.secret_version
             )
-            known = _Known(row, target, now + KNOWN_SECONDS)
-        self._known[endpoint_id] = known
+            known = self._known[endpoint_id] = _Known(row, target, now + KNOWN_SECONDS)
         return known.target
+
+    def _forget_before(self, now: float) -> None:
+        while self._known:
+            first = next(iter(self._known))
+            if self._known[first].until >= now:
+                return
+            del self._known[first]
