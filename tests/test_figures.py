@@ -13,7 +13,7 @@ from service.evidence.tiles.serving import PER_MINUTE as TILES_A_MINUTE
 from service.evidence.verify.known_actors import SLACK
 from service.http.admission import SMALL_BYTES_MAX
 from service.http.bodies import BODY_BYTES_MAX
-from service.http.rate_limit.limiter import LOOK_UPS_PER_SECOND, POSTS_PER_MINUTE
+from service.http.rate_limit.limiter import LOOK_UPS_PER_SECOND, PAGES_PER_MINUTE, POSTS_PER_MINUTE
 from service.http.server import CONNECTIONS_MAX
 from service.ledger.rebuild.swap import LOCK_MILLISECONDS, STATEMENT_SECONDS
 from service.ledger.service_keys import SIGNS_AFTER
@@ -96,6 +96,7 @@ FIGURES = {
     "docs/privacy.md": [f"An upload URL lives for {minutes(UPLOAD_URLS)} minutes."],
     "docs/security.md": [
         f"{POSTS_PER_MINUTE} forms a minute for each person",
+        f"{PAGES_PER_MINUTE} pages a minute for each signed-in person",
         f"{TILES_A_MINUTE} requests a minute of each network",
         f"a sign-in link lives for {words(minutes(sign_in.LINK_LIFETIME))} minutes",
         f"A session lasts {sessions.LIFETIME // timedelta(hours=1)} hours",

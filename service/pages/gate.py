@@ -55,7 +55,7 @@ def page_guard(
     Raises SignInNeeded, and ProofNeeded where the team's pages are asked for without a passkey
     (`staff_by_passkey`); refuses with `not_member`, for a partner of other people as for one that
     does not exist, `auth_partner_not_approved` and `not_staff`; with `rate_limited` whoever sends
-    too many forms, unless they are the team's.
+    too many forms or opens too many pages, unless they are the team's.
     """
 
     async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
@@ -84,6 +84,7 @@ def page_guard(
         elif page.who == "staff":
             staff_id = await staff.by_address(person.address_hash)
             if staff_id is None:
+                await _charge(limiter, connection, person)
                 raise Refusal("not_staff")
             if staff_by_passkey and not person.by_passkey:
                 raise ProofNeeded
@@ -93,10 +94,10 @@ def page_guard(
 
 
 async def _charge(limiter: RateLimiter, connection: AnyConnection, person: Person) -> None:
-    """Charge a form to whoever sent it: each may be an event, which is kept for ever."""
-    if connection.scope.get("method") != "POST":
-        return
-    allowance = await limiter.charge_post(person.person_id)
+    """Charge a form to whoever sent it: each may be an event, which is kept for ever; or a page."""
+    is_form = connection.scope.get("method") == "POST"
+    charge = limiter.charge_post if is_form else limiter.charge_page
+    allowance = await charge(person.person_id)
     if not allowance.admitted:
         raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 

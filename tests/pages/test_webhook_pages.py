@@ -2,13 +2,14 @@
 
 import html
 import re
+from collections import Counter
 from datetime import timedelta
 
 import pytest
 
 from projections.partner_events.projector import TYPES
 from service.core.clock import system_clock
-from service.http.rate_limit.limiter import POSTS_PER_MINUTE
+from service.http.rate_limit.limiter import PAGES_PER_MINUTE, POSTS_PER_MINUTE
 from service.ledger.sql import Sql
 from service.pages.formats import moment
 from service.webhooks.decisions import ENDPOINTS_MAX
@@ -256,6 +257,23 @@ async def test_a_person_can_post_so_much_a_minute(world, developer):
     await world.service.partners.add_member(partner_id, "second@example.com", STAFF)
     second = await Visitor(world).sign_in("second@example.com")
     assert (await second.post(f"{one}/disable")).status_code == 303
+
+
+async def test_a_person_can_open_so_many_pages_a_minute(world):
+    """Also pages that are not theirs; then forms and other people's pages go on."""
+    visitor = await Visitor(world).sign_in("person@example.com")
+    pages = ["/security", "/backoffice", "/console/ptn_unknown"]
+    statuses = Counter(
+        [(await visitor.get(pages[nr % 3])).status_code for nr in range(PAGES_PER_MINUTE)]
+    )
+    assert statuses == {200: PAGES_PER_MINUTE // 3, 403: PAGES_PER_MINUTE // 3 * 2}
+    refused = [await visitor.get(page) for page in pages]
+    assert [answer.status_code for answer in refused] == [429] * 3
+    assert 0 < int(refused[0].headers["retry-after"]) <= 60
+    assert "html" in refused[0].headers["content-type"]
+    assert (await visitor.post("/sign-out")).status_code == 303
+    second = await Visitor(world).sign_in("second@example.com")
+    assert (await second.get("/security")).status_code == 200
 
 
 async def test_what_is_not_listed_is_told_and_so_is_what_is_waited_for(world, developer):

@@ -21,6 +21,8 @@ _PREFIX: Final = "{claim-ledger}:rate"
 
 POSTS_PER_MINUTE: Final = 60
 """Forms that a signed-in person can send: each may be an event, which is kept for ever."""
+PAGES_PER_MINUTE: Final = 300
+"""Pages that a signed-in person can open: more than people do, and no work without end."""
 LOOK_UPS_PER_SECOND: Final = 50
 """Unknown keys that a process looks up for a blocked network: a flood costs no more, and whoever
 begins to use a key beside it gets through after a few attempts."""
@@ -41,6 +43,7 @@ class RateLimiter:
         failures_per_minute: int = 300,
         sign_ins_per_minute: int = 20,
         posts_per_minute: int = POSTS_PER_MINUTE,
+        pages_per_minute: int = PAGES_PER_MINUTE,
         on_degraded: Callable[[bool], None] = lambda _degraded: None,
         clock: Clock = system_clock,
         monotonic: Callable[[], float] = time.monotonic,
@@ -48,11 +51,14 @@ class RateLimiter:
         probe_seconds: float = 1.0,
     ) -> None:
         """`clock` dates the resets, `monotonic` (seconds) measures the windows."""
-        limits = (per_minute, failures_per_minute, sign_ins_per_minute, posts_per_minute)
+        limits = (
+            *(per_minute, failures_per_minute, sign_ins_per_minute),
+            *(posts_per_minute, pages_per_minute),
+        )
         if min(limits) < 1:
             raise ValueError("a rate limit is at least 1 a minute")
         self._monotonic = monotonic
-        self._partners, self._failures, self._sign_ins, self._posts = (
+        self._partners, self._failures, self._sign_ins, self._posts, self._pages = (
             LocalWindows(
                 limit=limit, window_seconds=window_seconds, clock=clock, monotonic=monotonic
             )
@@ -97,6 +103,10 @@ class RateLimiter:
     async def charge_post(self, person_id: str) -> Allowance:
         """Charge a form to the signed-in person who sent it."""
         return await self._take(self._posts, person_id, f"{_PREFIX}:post:{_hidden(person_id)}")
+
+    async def charge_page(self, person_id: str) -> Allowance:
+        """Charge a page to the signed-in person who opened it."""
+        return await self._take(self._pages, person_id, f"{_PREFIX}:page:{_hidden(person_id)}")
 
     def refusal_of(self, network: str) -> Allowance | None:
         """Return the refusal of a network that this process knows to be blocked, or None."""
