@@ -158,6 +158,20 @@ def test_what_was_altered_is_not_reported(team, claim, tmp_path):
     assert not path.exists()
 
 
+def test_no_read_model_denies_a_subject(team, claim, tmp_path):
+    """Who is unknown, the log says: a row of the index can be another one's."""
+    team.wait_for_followers()
+    change = "update live.activity set subject = %s where subject = %s"
+    with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
+        owner.execute(change, ("clm_x", claim))
+        try:
+            only = ("--claim", claim, "--ledger", "live", *ALWAYS)
+            _, *lines, _ = report(team, tmp_path / "report", *only)
+        finally:
+            owner.execute(change, (claim, "clm_x"))
+    assert {"ClaimCreated", "ClaimStageChanged"} <= {line["event"] for line in lines}
+
+
 def test_wrong_usage_is_refused(team, tmp_path):
     """An id that no event names, a period that ends before it begins, two ids."""
     out = ("--out", str(tmp_path / "report"))

@@ -1,12 +1,20 @@
 """A report has every event of its subject, by names that events of this service give."""
 
+from uuid import uuid4
+
+import msgspec
 import pytest
 
 from service.evidence.export.format import EvidenceFault
 from service.evidence.replay.log_fault import LogFault
+from service.evidence.report.known import is_named
 from service.evidence.report.lines import LogPart, ReportReader, ReportSubject
 from service.evidence.report.names import Names
+from service.facts.partners import PartnerApplied
+from service.ledger.events import Meta
+from service.ledger.following.parking import NOT_OURS
 from tests.evidence.checkpointing import KEY, REHASH
+from tests.ledger.raw_events import RawEvent, number_past_the_sequencer, write_foreign
 from tests.world import STAFF
 
 MOVED = """
@@ -32,6 +40,33 @@ async def lines(accounts, partner_id, last=4):
     subject, part = ReportSubject("partner_id", partner_id), LogPart("accounts", 0, last)
     reader = ReportReader(accounts, part, subject, Names({}), [KEY])
     return [line.position async for line in reader.lines(lambda _steps: None)]
+
+
+async def test_nothing_is_denied_of_a_log_in_which_an_event_was_altered(
+    accounts, checkpoints, partners, attack
+):
+    """Only of a log that is what was signed is it said that no event names somebody."""
+    subject, (checkpoint, _) = ReportSubject("partner_id", partners[1]), await checkpoints.latest()
+    unknown = ReportSubject("partner_id", "ptn_0")
+    assert await is_named(accounts, subject, checkpoint)
+    assert not await is_named(accounts, unknown, checkpoint)
+    attack(MOVED.format(partners[1], "ptn_1"))
+    for asked in (subject, unknown):
+        with pytest.raises(EvidenceFault, match="are not what was signed"):
+            await is_named(accounts, asked, checkpoint)
+
+
+async def test_names_are_those_that_this_service_recorded(service, partners, owner):
+    """An event of somebody else names nobody: without a number it is left, with one a fault."""
+    accounts = service.accounts
+    meta = Meta(service.clock(), STAFF.actor, STAFF.request_id, accounts.name)
+    said = PartnerApplied(partner_id=partners[1], name="Forged", email="f@example.com")
+    state = msgspec.json.encode({"class_version": 1, "meta": meta, "data": said})
+    (append_id,) = await write_foreign(accounts, RawEvent(uuid4(), 1, "PartnerApplied", state))
+    assert (await Names.read(accounts)).of_id(partners[1]) == "Two"
+    position = number_past_the_sequencer(owner, append_id)
+    with pytest.raises(LogFault, match=f"position {position}: {NOT_OURS}"):
+        await Names.read(accounts)
 
 
 async def test_no_event_is_hidden_by_altering_it_in_place(accounts, partners, attack):

@@ -1,7 +1,7 @@
 """`claim-ledger audit report`: everything about somebody or something in a period."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -27,12 +27,12 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault
-from service.evidence.replay.history import history
 from service.evidence.replay.log_fault import LogFault
+from service.evidence.report.known import is_named
 from service.evidence.report.lines import LogPart, Period, ReportReader, ReportSubject, part_of
 from service.evidence.report.names import Names
 from service.evidence.report.writers import Cover, CsvWriter, NdjsonWriter, Proof, Writer
-from service.facts.caller import LEDGERS
+from service.ledger.ledger import Ledger
 
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC) + timedelta(days=1)
@@ -124,15 +124,13 @@ async def report(
         raise click.BadParameter("the period ends before it begins", param_hint="--to")
     service = target.service
     ledgers = [one for one in service.ledgers if ledger in {None, one.name}]
-    found = await history(ledgers, subject.id, 1)
-    if not found.entries:
-        raise Refusal(
-            "not_found", f"No event of {ledger or ', '.join(LEDGERS)} names {subject.id}."
-        )
-    names, keys = await Names.read(service.accounts), service.settings.checkpoint_keys or ()
-    cover = Cover(subject, names.of_id(subject.id), period, service.clock())
-    proofs, at = list[Proof](), ledgers[0]
+    doubt = await _refuse_unknown(target, ledgers, subject)
+    if doubt is not None:
+        return doubt
+    keys, proofs, at = service.settings.checkpoint_keys or (), list[Proof](), service.accounts
     try:
+        names = await Names.read(at)
+        cover = Cover(subject, names.of_id(subject.id), period, service.clock())
         with written(out, force=force) as file:
             writer = _WRITERS[form](file, cover)
             for at in ledgers:
@@ -164,6 +162,27 @@ def _subject(ids: Mapping[str, str | None]) -> ReportSubject:
     if len(given) != 1:
         raise click.UsageError("give one of --partner, --entity and --claim")
     return given[0]
+
+
+async def _refuse_unknown(
+    target: Target, ledgers: Sequence[Ledger], subject: ReportSubject
+) -> Fields | None:
+    """Raise Refusal for a subject that no event names, if the logs are what was signed.
+
+    Return the finding if they are not, and None for a subject that is known.
+    """
+    for ledger in ledgers:
+        if await is_named(ledger, subject):
+            return None
+    for ledger in ledgers:
+        try:
+            signed = await signed_checkpoint(target.service.checkpoints(ledger.name))
+            if await is_named(ledger, subject, signed.checkpoint):
+                return None
+        except (EvidenceFault, LedgerForked) as error:
+            return finding(ledger.name, error)
+    names = ", ".join(ledger.name for ledger in ledgers)
+    raise Refusal("not_found", f"No event of {names} names {subject.id}.")
 
 
 async def _covering(target: Target, part: LogPart, *, is_countersigned: bool) -> Signed | None:

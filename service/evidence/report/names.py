@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Self
 
+from service.evidence.replay.log_fault import refuse_foreign
 from service.facts.partners import ApiKeyIssued, MemberAdded, PartnerApplied
 from service.facts.people import StaffAdded
 from service.ledger.events import Event
@@ -26,11 +27,16 @@ class Names:
 
     @classmethod
     async def read(cls, accounts: Ledger) -> Self:
-        """Read them all; what was erased has none."""
+        """Read them all; what was erased has none.
+
+        A name is what events of this service say that have a number. Raises LogFault for a numbered
+        one that another wrote: it would name whom it likes.
+        """
         names: dict[str, str] = {}
         topics, last = [topic.__name__ for topic in _TOPICS], 0
         async with accounts.transaction(background=SECONDS_MAX) as transaction:
             while rows := await transaction.fetch(_SQL.named, topics, last, PAGE):
+                await refuse_foreign(accounts, rows)
                 for recorded in await transaction.decode(rows):
                     names |= _named(recorded.event)
                 last = rows[-1]["append_id"]

@@ -28,11 +28,21 @@ where
         in (select onboarding_id from named where onboarding_id is not null)
     )
 
+-- name: is_named
+-- Is there an event whose field $1 is the id $2?
+select exists(
+    select from ledger.log as l
+    join ledger.events as e using (append_id)
+    where position(convert_to(format('"%s":"%s"', $1::text, $2::text), 'UTF8') in e.state) > 0
+) as is_named
+
 -- name: named
--- The events of the ledger of accounts that name somebody, after an event, in the order of appending.
+-- The numbered events of the ledger of accounts that name somebody, after an event, in the order of
+-- appending, with their MACs.
 select
-    0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
+join ledger.log as l using (append_id)
 where e.topic = any($1::text[]) and e.append_id > $2
 order by e.append_id
 limit $3
