@@ -194,12 +194,14 @@ async def test_an_invalid_reason_is_a_field_error(world, staff):
 async def test_a_review_is_shown_to_the_team_alone(world, staff):
     """Who looked at what, the note and who decided; on no page of the partner's own console."""
     applicant = await Visitor(world).sign_in("dev@example.com")
-    told = {"company": "Books", "contact_name": "Dev", "website": "", "use": "Claims."}
+    told = {"company": "Books", "contact_name": "Dev", "website": "", "use": "Claims.\nOf books."}
     faulty = await applicant.post("/console/apply", company_number="0" * 61, **told)
     assert (faulty.status_code, 'id="company_number-fault"' in faulty.text) == (400, True)
     applied = await applicant.post("/console/apply", company_number="canary-123", **told)
     partner_id = applied.headers["location"].rpartition("/")[2]
     page = f"/backoffice/partners/{partner_id}"
+    own = (await applicant.get(f"/console/{partner_id}")).text
+    assert re.search(r'class="said">Claims\.\r?\nOf books\.<', own)  # as they wrote it
     assert "canary-123" in (await staff.get(page)).text
     sent = {"website": "on", "register": "on", "note": "A canary-note."}
     saved = await staff.post(f"{page}/review", version="0", **sent)

@@ -182,6 +182,7 @@ async def test_claims_are_found(world, developer):
     overview = await shown(visitor, f"/console/{partner.partner_id}")
     assert "Triage 53 " in overview
     assert "Settled 1 " in overview
+    assert "Only calls in test mode count here." in overview  # of live claims there are many
 
 
 async def test_links_are_found(world, developer):

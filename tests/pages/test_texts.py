@@ -14,6 +14,8 @@ from service.core.errors import ERRORS
 from service.facts.claims import STAGES
 from service.pages.shell import TEMPLATES
 from service.pages.words import TEXTS, text
+from service.sandbox.triggers import TRIGGERS
+from tests.endpoints import ENDPOINTS
 
 PAGES = Path("service/pages")
 REFUSED = re.compile(r"refused\.(\w+)\.(title|advice)")
@@ -151,6 +153,15 @@ def test_refusals_of_the_texts_are_codes():
     assert codes - ERRORS.keys() == {"other"}
     assert codes & OUTSIDE == set()
     assert ERRORS.keys() >= OUTSIDE
+
+
+def test_the_sandbox_names_triggers_of_each_of_its_endpoints():
+    """And the path of each: elsewhere such a reference is one like any other."""
+    said = text("sandbox.triggers_lead")
+    common = set.intersection(*map(set, TRIGGERS.values()))
+    assert set(re.findall(r"trigger_(\w+)", said)) == common
+    paths = {ENDPOINTS[name].template for name in TRIGGERS}
+    assert set(re.findall(r"<code>(?:POST )?(/[\w/-]+)</code>", said)) == paths
 
 
 def test_values_are_escaped():
