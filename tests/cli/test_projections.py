@@ -72,12 +72,14 @@ def test_everything_is_rebuilt_verified_and_rolled_back_beside_the_service(team)
     assert claims["rows"] > 0
     assert claims["events"] >= claims["rows"]
     assert team.do("projections", "verify")["differences"] == []
-    back = team.do("projections", "rollback", "claim_list", "--ledger", "live")
+    rollback = ("rollback", "claim_list", "--ledger", "live", "--live-made-at")
+    back = team.do("projections", *rollback, claims["live_made_at"])
     (row,) = back["rolled_back"]
     assert row["position"] >= claims["position"]
     assert (row["live_version"], row["kept_version"]) == (1, 1)
     # Null where nobody rebuilt it before; others share this dev.
-    assert (row["live_made_at"] or "") < row["kept_made_at"]
+    assert (row["live_made_at"] or "") < row["kept_made_at"] == claims["live_made_at"]
+    assert team.answer("projections", *rollback, claims["live_made_at"])[0] == 1
     assert team.do("projections", "verify", "claim_list")["differences"] == []
 
 

@@ -33,10 +33,10 @@ async def verify(url, one, *, processes=1):
             return (await shop.verify(one, quiet)).compared
 
 
-async def rollback(url, one):
+async def rollback(url, one, live_made_at=None):
     """Go back to the rows that were replaced."""
     async with rebuild_session(url, one.ledger.name) as shop:
-        return await shop.rollback(one, quiet)
+        return await shop.rollback(one, quiet, live_made_at)
 
 
 class Hammering:

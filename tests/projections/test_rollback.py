@@ -1,7 +1,10 @@
 """Going back to the rows that a rebuild has replaced."""
 
+import asyncio
+
 import pytest
 
+from service.core.clock import to_milliseconds
 from service.ledger.rebuild.progress import BuildProgress
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
@@ -52,6 +55,19 @@ async def test_a_rollback_goes_back_and_forth_with_what_happened_since(
     listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
     ids = [one["claim_id"] for one in listed.json()["claims"]]
     assert ids == [latest, later, *reversed(made)]
+
+
+async def test_of_two_operators_one_rolls_back(world, database_url):
+    """By when the rows were made that each wants replaced: the other would undo it."""
+    claim_list = model(world, "claim_list")
+    made_at = to_milliseconds((await rebuild(database_url, claim_list)).swapped.live.at)
+    both = (rollback(database_url, claim_list, made_at) for _ in range(2))
+    outcomes = await asyncio.gather(*both, return_exceptions=True)
+    assert sorted(type(one).__name__ for one in outcomes) == ["RebuildRefused", "Swapped"]
+    with pytest.raises(RebuildRefused, match="live rows were made before any rebuild, not at 20"):
+        await rollback(database_url, claim_list, made_at)
+    await rollback(database_url, claim_list)
+    assert (await rollback(database_url, claim_list, made_at)).kept.at is not None
 
 
 @pytest.mark.usefixtures("claims")

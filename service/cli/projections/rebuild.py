@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
 
 import click
 
 from service.cli.faults import one_line
+from service.cli.instant import instant
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress, warn
@@ -109,6 +111,7 @@ async def rebuild(
             "swapped": swapped is not None,
             "mended": different if swapped else 0,
             "position": swapped.position if swapped else None,
+            "live_made_at": swapped.live.at if swapped else None,
             "put_aside": len(done.put_aside),
         }
         if done.put_aside and not swapped:
@@ -130,16 +133,26 @@ async def rebuild(
 @team_command
 @click.argument("name")
 @ledger_option
-async def rollback(target: Target, name: str, ledger: str | None) -> Fields:
+@click.option(
+    "--live-made-at",
+    type=instant,
+    metavar="TIMESTAMP",
+    help="Only if these are the rows that are live, by the `live_made_at` of their rebuild. "
+    "Otherwise somebody else has replaced them: nothing is swapped, and it exits with 1.",
+)
+async def rollback(
+    target: Target, name: str, ledger: str | None, live_made_at: datetime | None
+) -> Fields:
     """Restore the rows that the last rebuild replaced, and bring them up to date.
 
-    The rows that were live are kept instead, so a second rollback undoes the first. The answer
-    says which are live now and which are kept, by the version of the code that made them and when.
-    Rows of before a migration that changed their tables are refused.
+    The rows that were live are kept instead, so a second rollback undoes the first, unless it is
+    given `--live-made-at`. The answer says which are live now and which are kept, by the version of
+    the code that made them and when. Rows of before a migration that changed their tables are
+    refused.
     """
 
     async def work(session: RebuildSession, model: ReadModel, advance: Advance) -> Completed:
-        swapped = await session.rollback(model, advance)
+        swapped = await session.rollback(model, advance, live_made_at)
         made = _made("live", swapped.live) | _made("kept", swapped.kept)
         return Completed({"position": swapped.position} | made)
 

@@ -8,10 +8,12 @@ others.
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import datetime
 from typing import NamedTuple
 
 import asyncpg
 
+from service.core.clock import timestamp
 from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import Connection, LedgerUnavailable
 from service.ledger.ledger import Ledger
@@ -94,16 +96,21 @@ class RebuildSession:
         builder = self.builder(model, model.next_schema, advance)
         return await builder.compare(await builder.build(may_skip=True))
 
-    async def rollback(self, model: ReadModel, advance: Advance) -> Swapped:
+    async def rollback(
+        self, model: ReadModel, advance: Advance, live_made_at: datetime | None = None
+    ) -> Swapped:
         """Put the kept tables back, brought up to date.
 
-        Raises RebuildRefused where none are kept, a migration has changed the live ones since, or
-        what is kept cannot be brought up to date.
+        Raises RebuildRefused where none are kept, a migration has changed the live ones since,
+        these were not made at `live_made_at`, if that is given, or what is kept cannot be brought
+        up to date.
         """
         writer, where = self._connections[1], model.ledger.name
         kept = await writer.fetchrow(_SQL.kept.on(where), model.name)
         if kept is None or not await has_all(writer, model, model.previous_schema):
             raise RebuildRefused(f"no previous {model.name} is kept in {where}")
+        if live_made_at is not None:  # nobody else swaps while this session has its lock
+            _refuse_others(kept["rebuilt_at"], live_made_at)
         await refuse_changed(writer, model, model.previous_schema)
         progress = BuildProgress(kept["previous_position"])
         if model.kind == "catch-up":
@@ -113,6 +120,17 @@ class RebuildSession:
         progress = await builder.catch_up(progress)
         made = MadeBy(kept["previous_version"], kept["previous_rebuilt_at"])
         return (await swap(builder, progress, made))[0]
+
+
+def _refuse_others(made_at: datetime | None, expected: datetime) -> None:
+    """Raise RebuildRefused where the live rows are not those that an operator wants replaced."""
+    live = f"at {timestamp(made_at)}" if made_at else "before any rebuild"
+    asked = f"at {timestamp(expected)}"
+    if live != asked:
+        raise RebuildRefused(
+            f"the live rows were made {live}, not {asked}: somebody else has replaced them. "
+            "Nothing was swapped."
+        )
 
 
 @asynccontextmanager
