@@ -17,6 +17,7 @@ from service.app.logins import check_logins
 from service.app.master_keys import check_ring
 from service.app.operations import operations_loop
 from service.app.settings import Settings
+from service.app.stops import ignore_stops
 from service.app.tracing import traced_steps, traces_for
 from service.core import logs
 from service.core.garbage import leave_out_what_is_there
@@ -63,6 +64,7 @@ def _run(
     leave_out_what_is_there()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_work(settings, checks, follow, counted, others))
+    ignore_stops()
 
 
 async def _work(
