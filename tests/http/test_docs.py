@@ -1,13 +1,16 @@
 """The reference page is complete and loads nothing from other hosts."""
 
+import json
 import re
 from html.parser import HTMLParser
 
 import pytest
 
-from service.core.errors import ERRORS
+from service.connections.wire import ConnectRequest
+from service.core.errors import ERRORS, Refusal
 from service.facts.claims import STAGES
 from service.http.bodies import BODY_BYTES_MAX
+from service.http.decoding import decode
 from service.http.scalars import LIMITS
 from service.http.static import PAGE_HEADERS
 from service.partner_api.docs.guide import guide
@@ -113,6 +116,19 @@ def test_every_trigger_is_listed(page: Seen):
     """Partners can read how to provoke an error in the sandbox."""
     codes = {code for codes in TRIGGERS.values() for code in codes}
     assert [code for code in codes if f"trigger_{code}" not in page.text] == []
+
+
+def test_the_guide_says_which_strings_may_hold_a_nul():
+    """Those of unknown fields, which are ignored whatever they hold; every other is refused."""
+    sent = {"partner_user_id": "u", "unknown": "a\0b"}
+    for kept, outcome in (({}, "decoded"), ({"label": "a\0b"}, "validation_failed")):
+        try:
+            decode(json.dumps(sent | kept).encode(), "application/json", ConnectRequest)
+            found = "decoded"
+        except Refusal as refusal:
+            found = refusal.code
+        assert found == outcome
+    assert "a NUL in any string of a known field" in guide(DESCRIBED, 120)
 
 
 def test_a_key_is_called_a_secret(page: Seen):
