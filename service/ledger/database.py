@@ -7,6 +7,7 @@ delays no read, and a mail server that hangs delays no request.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Final, TypeVar
@@ -288,6 +289,13 @@ class Database:
         Nodes of Citus have snapshots of their own.
         """
         return not self._is_citus
+
+    async def not_ahead(self, moment: datetime) -> datetime:
+        """Return a moment of a process's clock, or the server's where that clock is ahead of it.
+
+        What deletes goes by this: to a clock that is a month ahead, everything is old.
+        """
+        return min(moment, always(await self.background.fetchrow(_SQL.now))["now"])
 
     def _pool(self, size: int, limits: Limits, accept: Accept) -> Pool:
         return self._make_pool(self.schema, size, limits, self._drain, accept)

@@ -35,9 +35,9 @@ class Retention:
 
     async def delete_expired(self) -> int:
         """Delete all that is due; return how many rows. Raises LedgerError."""
-        before = self._clock() - KEPT
         total = 0
         for database in self._databases:
+            before = await database.not_ahead(self._clock()) - KEPT
             for statement in (_SQL.delete_requests, _SQL.delete_minutes):
                 while rows := await _delete(database, statement, before, ROWS_MAX):
                     total += rows

@@ -113,7 +113,7 @@ class Dispatcher:
         if time < self._forgets_at:
             return
         row = await self.parts.pool.fetchrow(
-            _SQL.log_delete, self.parts.clock() - LOG_KEPT, LOG_ROWS_MAX
+            _SQL.log_delete, self.parts.clock(), LOG_KEPT, LOG_ROWS_MAX
         )
         if row is None or row["deleted"] < LOG_ROWS_MAX:
             self._forgets_at = time + FORGET_SECONDS

@@ -111,13 +111,14 @@ where q.endpoint_id = $1
 returning q.failing_since
 
 -- name: log_delete
--- Deletes deliveries from before a moment, a bounded number at a time. Returns how many.
+-- Deletes deliveries that are older than $2, a bounded number at a time. Returns how many. A process's
+-- clock ($1) that is ahead makes nothing old.
 with gone as (
     delete from ledger.webhook_log as l using (
         select endpoint_id, position from ledger.webhook_log
-        where delivered_at < $1
+        where delivered_at < least($1::timestamptz, now()) - $2::interval
         order by delivered_at
-        limit $2
+        limit $3
     ) as old
     where l.endpoint_id = old.endpoint_id and l.position = old.position
     returning 1

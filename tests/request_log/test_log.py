@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from service.cli.dev.postgres import EmbeddedPostgres
+from service.core.clock import system_clock
 from service.ledger.database import Database, LedgerUnavailable
 from service.request_log import log as request_log
 from service.request_log import retention
@@ -228,6 +229,16 @@ async def test_calls_are_deleted_after_thirty_days(world):
     (seen,) = await reader(world).seen("ptn_1")
     assert seen["requests"] == 1
     assert len(await reader(world).usage("ptn_1", NOW - timedelta(days=40), "minute")) == 1
+
+
+async def test_a_clock_that_is_ahead_deletes_nothing(world):
+    """By the database's clock, which all processes share, nothing is old."""
+    log, now = log_on(world), system_clock()
+    log.add("live", call(1, at=now))
+    await log.flush()
+    databases = [one.ledger.database for one in world.service.modes.values()]
+    assert await Retention(databases, lambda: now + timedelta(days=31)).delete_expired() == 0
+    assert await ids(world) == ["req_00001"]
 
 
 async def test_a_partners_call_is_recorded_as_it_was_answered(world):

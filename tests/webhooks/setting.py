@@ -7,6 +7,7 @@ from service.core.clock import system_clock
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged, claim_stream
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
+from service.ledger.sql import Sql
 from service.ledger.writing import Append
 from service.webhooks.deliveries import DeliveryParts
 from service.webhooks.dispatcher import Dispatcher
@@ -16,6 +17,19 @@ from service.webhooks.shared_pool import SharedPool
 from service.webhooks.targets import Targets
 from tests.ledger.samples import CAUSE
 
+_OLDER = [
+    Sql(
+        "older",
+        "Lets rows be older.",
+        f"update ledger.{table} set "  # noqa: S608 - ours
+        + ", ".join(f"{column} = {column} - $1::interval" for column in columns),
+    )
+    for table, columns in (
+        ("webhook_queues", ("failing_since", "waits_until")),
+        ("webhook_deliveries", ("noted_at", "next_attempt_at")),
+        ("webhook_log", ("delivered_at",)),
+    )
+]
 URL, OTHER = "https://example.com/hooks", "https://other.example.com/"
 HOUR = timedelta(hours=1)
 
@@ -122,6 +136,7 @@ class Setting:
 
     async def serve(self):
         """Deliver until nothing is due."""
+        self.now = max(self.now, system_clock())
         while True:
             await self.dispatcher.step()
             if not self.dispatcher.is_busy:
@@ -130,10 +145,16 @@ class Setting:
 
     async def pass_time(self, total, step):
         """Let time pass in steps, delivering what is due after each."""
-        end = self.now + total
-        while self.now < end:
-            self.now += step
+        passed = timedelta()
+        while passed < total:
+            await self.grow_old(step)
+            passed += step
             await self.serve()
+
+    async def grow_old(self, by):
+        """Let what is kept be so much older: a clock that is only ahead gives nothing up."""
+        for statement in _OLDER:
+            await self.ledger.database.writes.fetch(statement, by)
 
     async def state(self, partner_id, endpoint_id):
         """Return why an endpoint is disabled, None if it is enabled."""

@@ -47,6 +47,20 @@ async def test_a_dead_endpoint_is_given_up_after_three_days_and_goes_on_where_it
     assert await one.state(partner, alive) is None
 
 
+async def test_a_clock_that_is_ahead_gives_nothing_up(one):
+    """By the database's clock, which all processes share, the endpoint has only begun to fail."""
+    partner = await one.approved()
+    dead = await one.endpoint(partner)
+    one.sink.answers[URL] = None
+    await one.claims(partner, "a", "b")
+    await one.serve()
+    tried = one.sink.tried.total()
+    one.now += timedelta(days=31)
+    await one.serve()
+    assert one.sink.tried.total() > tried
+    assert await one.state(partner, dead) is None
+
+
 async def test_one_claim_that_is_refused_for_three_days_is_set_aside_and_the_others_go_on(one):
     """What follows in it is kept with it, in order, until a member asks for it; nothing is lost."""
     partner = await one.approved()
