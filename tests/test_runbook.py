@@ -161,6 +161,7 @@ def test_what_postgresql_refuses_has_its_line():
     known = vars(builtins) | vars(asyncpg)
     assert [one for one in names if not is_infrastructure_error(known[one]("x"))] == []
     assert names >= {"TooManyConnectionsError", "LockNotAvailableError", "InvalidPasswordError"}
+    assert "ProtocolViolationError" in names, "of a pooler"
     assert f"`{WrongLogin.__name__}`" in table
 
 

@@ -74,11 +74,11 @@ async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fiel
     that only an event names that this service did not write is kept: `unread` lists the event, and
     the command exits with 1.
     """
-    before = target.service.clock() - older_than
     modes: list[Fields] = []
     unread: list[Unread] = []
     events: list[Fields] = []
     for mode, ledger in target.service.modes.items():
+        before = await ledger.ledger.database.not_ahead(target.service.clock()) - older_than
         sweeping = Sweep(ledger.ledger, ledger.storage.store, before, dry_run=dry_run)
         try:
             modes.append({"mode": mode} | _counts(await sweeping.run(progress)))
