@@ -12,7 +12,7 @@ import pytest
 from service.app.bootstrap import Service
 from service.cli import cli
 from service.facts.caller import LEDGERS
-from service.ledger.database import WrongLogin, is_infrastructure_error
+from service.ledger.database import NotMigrated, WrongLogin, is_infrastructure_error
 from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
@@ -162,7 +162,7 @@ def test_what_postgresql_refuses_has_its_line():
     assert [one for one in names if not is_infrastructure_error(known[one]("x"))] == []
     assert names >= {"TooManyConnectionsError", "LockNotAvailableError", "InvalidPasswordError"}
     assert "ProtocolViolationError" in names, "of a pooler"
-    assert f"`{WrongLogin.__name__}`" in table
+    assert all(f"`{one.__name__}`" in table for one in (WrongLogin, NotMigrated))
 
 
 def test_links_resolve():

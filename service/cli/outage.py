@@ -20,6 +20,7 @@ _WHY = {
     "InvalidParameterValueError": _NOT_MIGRATED,
     "InvalidSchemaNameError": _NOT_MIGRATED,
     "UndefinedTableError": _NOT_MIGRATED,
+    "NotMigrated": _NOT_MIGRATED,
     "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs, or "
     "a policy would hide rows from it: `audit verify` tells more.",
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "

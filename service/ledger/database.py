@@ -67,6 +67,10 @@ class WrongLogin(LedgerUnavailable):
     """A login has more rights than its ledger's work needs, and is refused. `str()` is one line."""
 
 
+class NotMigrated(LedgerUnavailable):
+    """The database has no tables of the ledger yet. `str()` is one line."""
+
+
 class RightMissing(LedgerUnavailable):
     """PostgreSQL refuses a statement: a right is missing, or a policy would hide rows from it."""
 
@@ -315,7 +319,8 @@ class Database:
     async def _accept(self, connection: LedgerConnection) -> None:
         """Check the rights of the login, before its first use in this process.
 
-        Raises WrongLogin where that is more than its ledger's work takes.
+        Raises WrongLogin where that is more than its ledger's work takes, and NotMigrated where
+        there is nothing to work on yet: each new connection looks again.
         """
         if not self._is_login_accepted:
             sql = _SQL.login_excess.on(self.schema)
@@ -324,6 +329,10 @@ class Database:
                 raise WrongLogin(
                     f"the login {row['login']} {' and '.join(row['excess'])}, which the service may"
                     f" not: give {self.schema} the login that `claim-ledger migrate` makes for it"
+                )
+            if not row["is_migrated"]:
+                raise NotMigrated(
+                    f"the database has no tables of {self.schema}: run `claim-ledger migrate`"
                 )
             self._is_login_accepted, self._is_citus = True, row["is_citus"]
         if self._is_citus and not self.is_pooled:

@@ -121,7 +121,11 @@ select
             and has_schema_privilege(l.oid, n.oid, 'usage')
         )
     ], null) as excess,
-    exists(select from pg_extension where extname = 'citus') as is_citus
+    exists(select from pg_extension where extname = 'citus') as is_citus,
+    exists(
+        select from pg_namespace as n inner join pg_class as c on c.relnamespace = n.oid
+        where n.nspname = $1::text and c.relname = 'events'
+    ) as is_migrated
 from pg_roles as l
 where l.rolname = session_user
 

@@ -1,8 +1,10 @@
 """Each ledger's login reaches its ledger, and nobody who works under it gets any further."""
 
+import asyncio
 import re
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -11,10 +13,10 @@ from psycopg.errors import InsufficientPrivilege
 
 from migrations.logins import make_logins
 from service.facts.caller import LEDGERS
-from service.ledger.database import Database, LedgerUnavailable, WrongLogin
+from service.ledger.database import Database, LedgerUnavailable, NotMigrated, WrongLogin
 from service.ledger.login import login_fault
 from service.ledger.sql import Sql
-from tests.databases import login_url
+from tests.databases import cloned, login_url, migrated, on
 from tests.patience import PATIENCE_SECONDS, until
 from tests.tables import every_row
 
@@ -140,6 +142,19 @@ async def test_nothing_is_done_under_a_wrong_login(module_database_url):
         with pytest.raises(WrongLogin):
             await pool.fetch(Sql("one", "", "select 1"))
     await database.close()
+
+
+async def test_what_was_not_migrated_is_unavailable(postgres_url, module_database_url):
+    """Every request is refused with 503, and not with a fault of a statement, until it is."""
+    with cloned(postgres_url, "template0") as empty:
+        url = on(login_url(module_database_url, "live"), urlsplit(empty).path[1:])
+        database = Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
+        await database.open()
+        with pytest.raises(NotMigrated, match="run `claim-ledger migrate`"):
+            await database.reads.fetch(Sql("one", "", "select 1"))
+        await asyncio.to_thread(migrated, empty)
+        assert await database.reads.fetch(Sql("one", "", "select 1"))
+        await database.close()
 
 
 async def test_where_a_login_is_read_only_is_not_where_its_ledger_is(
