@@ -10,6 +10,7 @@ from service.app.setting import PREFIX
 from service.app.setting_values import database_place
 from service.app.settings import LEDGER_URLS, Settings
 from service.ledger.database import WrongLogin
+from service.ledger.login import pooler_fault
 
 _NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
 _WHY = {
@@ -45,6 +46,8 @@ def why(error: Exception, data_dir: Path | None, settings: Settings | None = Non
         cause = cause.__cause__
     if data_dir is not None and not isinstance(cause, PostgresError):
         return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
+    if isinstance(cause, PostgresError) and (fault := pooler_fault(cause)):
+        return f"{fault}."
     # A pooler has reasons of its own, and a limit that is too short for a command says so here.
     line = str(cause).partition("\n")[0]
     said = f": {line}" if isinstance(cause, PostgresError) else ""

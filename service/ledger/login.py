@@ -26,14 +26,23 @@ async def login_fault(database: Database) -> str | None:
         await database.close()
 
 
+def pooler_fault(cause: BaseException) -> str | None:
+    """Return what a pooler says of settings that it does not take, and what to do.
+
+    None for what it says, with the same code, while its own server is away.
+    """
+    if "startup parameter" not in str(cause):
+        return None
+    return f"{cause}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on"
+
+
 def _lasting(cause: BaseException | None) -> str | None:
     """Return a problem with the login that waiting for PostgreSQL does not solve."""
     match cause:
         case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InvalidCatalogNameError():
             return str(cause)
-        # Not what a pooler says, with the same code, while its own server is away.
-        case asyncpg.ProtocolViolationError() if "startup parameter" in str(cause):
-            return f"{cause}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on"
+        case asyncpg.ProtocolViolationError():
+            return pooler_fault(cause)
         case ssl.SSLError():
             return f"TLS fails: {cause}"
         case ConnectionError() if "SSL" in str(cause):  # the driver's own: no TLS over there

@@ -7,9 +7,12 @@ import sys
 
 import click
 import pytest
+from asyncpg import ProtocolViolationError
 
 from service.cli import cli
 from service.cli.dev.postgres.directory import lock
+from service.cli.outage import why
+from service.ledger.database import LedgerUnavailable
 from tests.dev_process import environment, run
 from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
 
@@ -180,3 +183,13 @@ def test_summaries_are_those_of_the_commands():
     for name in ("dev", "serve", "worker", "migrate"):
         command = cli.get_command(context, name)
         assert f"{name} {(command.help or '').partition('. ')[0].rstrip('.')}." in lines
+
+
+def test_a_pooler_that_was_not_named_is_recognised():
+    """A command says which setting to make, as `serve` does when it starts."""
+    said = ProtocolViolationError("unsupported startup parameter: lock_timeout")
+    fault = LedgerUnavailable("ProtocolViolationError")
+    fault.__cause__ = said
+    assert why(fault, None) == (
+        f"{said}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on."
+    )
