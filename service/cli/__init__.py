@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from service.cli.lazy import LazyGroup
+from service.cli.unwritten import Unwritten, tell
 from service.core.errors import Refusal
 
 
@@ -121,6 +122,9 @@ def main() -> None:
         else:
             error.show()
         sys.exit(error.exit_code)
+    except Unwritten as error:
+        tell(error)
+        sys.exit(1)
     except click.Abort:
         click.echo("Stopped. Goodbye.", err=True)
         sys.exit(130)

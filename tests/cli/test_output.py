@@ -1,5 +1,10 @@
 """What the command line prints of texts that others wrote."""
 
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
 from click.testing import CliRunner
 
 from service.cli import cli
@@ -20,3 +25,22 @@ def test_what_nobody_sees_is_shown(capsys):
     assert "\\u202e" in printed
     assert "\\u001b" in printed
     assert {"\u3164", "\u202e", "\x1b"} & set(printed) == set()
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("more", [(), ("--json",)])
+def test_an_answer_that_cannot_be_written_is_told(more):
+    """In one line, without a traceback: a secret that was not shown is lost."""
+    command = [
+        sys.executable,
+        "-c",
+        "from service.cli import main; main()",
+        "keys-at-rest",
+        "keygen",
+    ]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*command, *more], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: the answer could not be written: No space left on device")
