@@ -257,7 +257,7 @@ async def test_a_mail_server_that_hangs_keeps_no_request_waiting(
         listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
         claimed = await partner.claim(entity_id)
         assert (listed.status_code, claimed.status_code) == (200, 201)
-        assert [call.at_eof() for call in calls] == [False]  # it is the same one that hangs
+        assert not any(call.at_eof() for call in calls)  # none has been given up meanwhile
         over.set()
 
 
