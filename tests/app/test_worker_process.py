@@ -116,6 +116,7 @@ def test_the_collector_passes_over_what_the_worker_has_imported(monkeypatch):
 
     monkeypatch.setattr(worker, "_work", look)
     monkeypatch.setattr(logs, "configure", lambda _level: None)
+    monkeypatch.setattr(worker, "ignore_stops", lambda: None)  # nor would what is started here end
     threshold = gc.get_threshold()
     gc.unfreeze()
     gc.set_threshold(700)
