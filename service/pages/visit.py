@@ -64,7 +64,7 @@ class SignInNeeded(Exception):
 
 
 class SessionChanged(Exception):
-    """A form of ours, but not of this session: it was made before, or when nobody was signed in."""
+    """A form of ours that was made before somebody signed in, or for another sign-in than now."""
 
 
 class ProofNeeded(Exception):

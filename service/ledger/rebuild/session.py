@@ -109,7 +109,7 @@ class RebuildSession:
         kept = await writer.fetchrow(_SQL.kept.on(where), model.name)
         if kept is None or not await has_all(writer, model, model.previous_schema):
             raise RebuildRefused(f"no previous {model.name} is kept in {where}")
-        if live_made_at is not None:  # nobody else swaps while this session has its lock
+        if live_made_at is not None:  # nobody else swaps under this lock
             _refuse_others(kept["rebuilt_at"], live_made_at)
         await refuse_changed(writer, model, model.previous_schema)
         progress = BuildProgress(kept["previous_position"])
