@@ -7,8 +7,9 @@ served.
 
 import asyncio
 import time
-from collections import Counter, deque
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +30,10 @@ WAIT_SHARE: Final = 0.25
 deadline twice the load took 30 MB more, and each answer twice as long."""
 BODY_WAIT_SHARE: Final = 0.5
 """Of a deadline: how long a large body may wait for room. It is not read meanwhile."""
+PATIENCE_SHARE: Final = 0.25
+"""Of a deadline: when it takes the room of bodies that were there before it and are still arriving,
+so that whoever sends slowly keeps others out no longer."""
+SLOW: Final = "The body was slow to arrive, and others waited for its room."
 
 SMALL_BYTES_MAX: Final = 64 * 1024
 """Bodies up to this size are not counted: the requests that hold them are."""
@@ -86,15 +91,28 @@ class Lane:
             self._answered, self._since = 0, now
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Arriving:
+    """A large body of which a part is still to come."""
+
+    size: int
+    since: float
+    """By the loop's clock."""
+    end: Callable[[], object]
+
+
 @dataclass(slots=True)
 class BodyRoom:
     """Room for large bodies. They wait in turn; meanwhile the sender's network holds them."""
 
     wait_seconds_max: float
+    patience_seconds: float
     held: Counter[str] = field(default_factory=Counter[str])
     """Bytes, by owner."""
-    _waiting: deque[tuple[str, int, asyncio.Future[None]]] = field(
-        default_factory=deque[tuple[str, int, asyncio.Future[None]]]
+    arriving: list[Arriving] = field(default_factory=list[Arriving])
+    """The oldest first."""
+    _waiting: list[tuple[str, int, asyncio.Future[None]]] = field(
+        default_factory=list[tuple[str, int, asyncio.Future[None]]]
     )
 
     async def take(self, owner: str, size: int) -> None:
@@ -104,6 +122,7 @@ class BodyRoom:
         self._waiting.append((owner, size, turn))
         self._admit()
         expiry = loop.call_later(self.wait_seconds_max, _expire, turn)
+        press = loop.call_later(self.patience_seconds, self._press, owner, size)
         try:
             await turn
         except (Refusal, asyncio.CancelledError):
@@ -114,6 +133,18 @@ class BodyRoom:
             raise
         finally:
             expiry.cancel()
+            press.cancel()
+
+    @contextmanager
+    def arrives(self, size: int, end: Callable[[], object]) -> Generator[None]:
+        """Meanwhile a body that has room arrives, until `end` is called because others wait."""
+        body = Arriving(size, asyncio.get_running_loop().time(), end)
+        self.arriving.append(body)
+        try:
+            yield
+        finally:
+            if body in self.arriving:
+                self.arriving.remove(body)
 
     def give_back(self, owner: str, size: int) -> None:
         """Free room, and admit those that fit now."""
@@ -122,20 +153,30 @@ class BodyRoom:
             del self.held[owner]
         self._admit()
 
+    def _press(self, owner: str, size: int) -> None:
+        """End as many of the bodies that arrive as are in one's way, those that came first."""
+        if self.held[owner] + size > BODY_BYTES_OF_ONE_MAX:  # waits for nobody but itself
+            return
+        before = asyncio.get_running_loop().time() - self.patience_seconds
+        while self.arriving and self.arriving[0].since <= before and size > 0:
+            body = self.arriving.pop(0)
+            body.end()
+            size -= body.size
+
     def _admit(self) -> None:
-        """Admit those that fit, in turn; who waits for their own share keeps nobody waiting."""
-        waiting, self._waiting = self._waiting, deque()
+        """Admit those that fit, in turn, but owners who hold less first.
+
+        Who waits for their own share keeps nobody waiting.
+        """
+        waiting = [one for one in self._waiting if not one[2].done()]  # not refused, nor gone
         free = BODY_BYTES_IN_FLIGHT_MAX - self.held.total()
-        for owner, size, turn in waiting:
-            if turn.done():  # it was refused, or has gone
-                continue
+        for owner, size, turn in sorted(waiting, key=lambda one: self.held[one[0]]):
             shared = self.held[owner] + size <= BODY_BYTES_OF_ONE_MAX
             if shared and size <= free:
                 self.held[owner] += size
                 turn.set_result(None)
-            else:
-                self._waiting.append((owner, size, turn))
             free -= size if shared else 0
+        self._waiting = [one for one in waiting if not one[2].done()]
 
 
 @dataclass(slots=True)
@@ -156,6 +197,10 @@ class AdmittedRequest:
         if size > SMALL_BYTES_MAX:
             await self.room.take(owner, size)
             self.body_bytes = size
+
+    def arrives(self, end: Callable[[], object]) -> AbstractContextManager[None]:
+        """Read its body meanwhile, until `end` is called because others wait for its room."""
+        return self.room.arrives(self.body_bytes, end) if self.body_bytes else nullcontext()
 
     def step_out(self) -> bool:
         """Await a late body without a place; return False where too many are awaited so."""
@@ -194,7 +239,7 @@ class Admission:
         """`deadline_seconds` is what a request may take; `monotonic` (seconds) measures."""
         wait = deadline_seconds * WAIT_SHARE
         self.reads, self.writes = Lane(wait, monotonic), Lane(wait, monotonic)
-        self.room = BodyRoom(deadline_seconds * BODY_WAIT_SHARE)
+        self.room = BodyRoom(deadline_seconds * BODY_WAIT_SHARE, deadline_seconds * PATIENCE_SHARE)
         self.late = Counter[str]()
 
     def enter(self, method: str, *, limited: bool) -> AdmittedRequest | None:

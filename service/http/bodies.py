@@ -1,6 +1,7 @@
 """Reading a request's body: bounded in size and in time."""
 
 import asyncio
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -9,7 +10,7 @@ from litestar.types import Scope
 
 from service.core.errors import Refusal
 from service.facts.caller import Caller
-from service.http.admission import LATE_SECONDS, AdmittedRequest
+from service.http.admission import LATE_SECONDS, SLOW, AdmittedRequest
 from service.http.decoding import decode
 
 AnyRequest = Request[Any, Any, Any]
@@ -35,27 +36,37 @@ def caller_of(request: AnyRequest) -> Caller:
 async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """Return the whole body, once there is room for it.
 
-    Raises Refusal: `payload_too_large`, `service_unavailable` where no room is free in time, or
-    `request_timeout`, also for a connection that closed, and for a late body beside too many.
+    Raises Refusal: `payload_too_large`; `service_unavailable` where no room is free in time, or it
+    comes slowly and others wait for its room; or `request_timeout`, also for a connection that
+    closed, and for a late body beside too many.
     """
     admitted = await _take_room(request, bytes_max)
-    loop, has_ended = asyncio.get_running_loop(), False
+    loop, has_ended, is_in_the_way = asyncio.get_running_loop(), False, False
 
     def is_late() -> None:
-        if not has_ended:
+        if not has_ended and not deadline.expired():
             deadline.reschedule(loop.time() + (_REST_SECONDS if admitted.step_out() else 0.0))
+
+    def end() -> None:
+        nonlocal is_in_the_way
+        if not has_ended and not deadline.expired():
+            is_in_the_way = True
+            deadline.reschedule(loop.time())
 
     try:
         async with asyncio.timeout(None) as deadline:
             # After what is ready by then: if it was the process that was late, the body has come.
             late = loop.call_later(LATE_SECONDS, loop.call_soon, is_late)
             try:
-                return await _read(request, bytes_max)
+                with admitted.arrives(partial(loop.call_soon, end)):
+                    return await _read(request, bytes_max)
             finally:
                 has_ended = True
                 late.cancel()
                 admitted.step_in()
     except TimeoutError as error:
+        if is_in_the_way:
+            raise Refusal("service_unavailable", SLOW) from error
         raise Refusal("request_timeout") from error
 
 

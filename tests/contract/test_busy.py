@@ -13,6 +13,7 @@ from service.http.admission import (
     IN_FLIGHT_MIN,
     LATE_OF_ONE_MAX,
     PER_SECOND_FIRST,
+    SLOW,
 )
 from tests.patience import eventually
 from tests.world import claim_body, settings_for, world_on
@@ -115,6 +116,36 @@ async def test_bodies_that_do_not_come_hold_no_places(database_url, tmp_path):
     assert codes.keys() <= {"created", "request_timeout", "service_unavailable"}
     assert codes["created"] == 2 * LATE_OF_ONE_MAX
     assert (admission.late, admission.writes.in_flight) == ({}, 0)
+
+
+async def test_large_bodies_that_do_not_come_give_way(database_url, tmp_path):
+    """Two partners announce as much as there is room for, and send nothing; a third writes."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+        partners = [await world.partner() for _ in range(3)]
+        entities = [await partner.connected_entity() for partner in partners]
+        room, sent = world.admitted.admission.room, asyncio.Event()
+
+        async def unsent(number):
+            async def read():
+                await sent.wait()
+                yield b""
+
+            headers = {"Content-Type": "application/json", "Content-Length": str(2**20)}
+            return await partners[number % 2].call(
+                "POST", "/claims", content=read(), headers=headers
+            )
+
+        waiting = [asyncio.create_task(unsent(number)) for number in range(4)]
+        await eventually(lambda: len(room.arriving) == len(waiting))
+        room.patience_seconds, room.wait_seconds_max = 0.0, 60.0
+        claim = await Sender(partners[2], entities[2]).claim(0)
+        given_way = [one.result() for one in waiting if one.done()]
+        sent.set()
+        await asyncio.gather(*waiting)
+
+    assert claim.status_code == 201
+    assert [(answer.status_code, answer.json()["message"]) for answer in given_way] == [(503, SLOW)]
+    assert (room.held, room.arriving) == ({}, [])
 
 
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):

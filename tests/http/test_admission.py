@@ -1,6 +1,8 @@
 """How many requests, and how many bytes of large bodies, a process admits at once."""
 
 import asyncio
+from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -16,6 +18,7 @@ from service.http.admission import (
     Admission,
     BodyRoom,
 )
+from tests.patience import eventually
 
 DEADLINE_SECONDS = 2.0
 WAIT_SECONDS = 0.5
@@ -175,7 +178,7 @@ async def test_all_partners_together_have_a_limit():
 @pytest.mark.parametrize("is_cancelled", [False, True])
 async def test_whoever_gives_up_keeps_no_room_from_those_behind(is_cancelled):
     """A large body waits first in line and never comes; a smaller one that fits is read at once."""
-    room = BodyRoom(60.0 if is_cancelled else 0.0)
+    room = BodyRoom(60.0 if is_cancelled else 0.0, 60.0)
     half = LARGE // 2
     await room.take("ptn_1", BODY_BYTES_OF_ONE_MAX)
     await room.take("ptn_2", BODY_BYTES_OF_ONE_MAX - half)
@@ -190,3 +193,25 @@ async def test_whoever_gives_up_keeps_no_room_from_those_behind(is_cancelled):
 
     assert room.held["ptn_4"] == half
     await behind
+
+
+async def test_bodies_that_are_still_arriving_give_way():
+    """The oldest, as many as are in the way of one that does not wait for its own share."""
+    room, ended = BodyRoom(60.0, 0.0), []
+    with ExitStack() as arriving:
+        for number in range(BODY_BYTES_IN_FLIGHT_MAX // LARGE):
+            await room.take(f"ptn_{number // 4}", LARGE)
+            arriving.enter_context(room.arrives(LARGE, partial(ended.append, number)))
+        own = asyncio.create_task(room.take("ptn_0", LARGE))
+        await asyncio.sleep(0.01)
+        assert ended == []
+        other = asyncio.create_task(room.take("ptn_2", LARGE + 1))
+        await eventually(lambda: ended)
+    assert ended == [0, 1]
+    assert room.arriving == []
+    for _ in ended:
+        room.give_back("ptn_0", LARGE)
+    await other
+    assert not own.done()
+    room.give_back("ptn_2", LARGE + 1)
+    await own
