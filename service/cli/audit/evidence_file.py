@@ -143,7 +143,7 @@ def finding(ledger: str, fault: EvidenceFault | LedgerForked) -> Fields:
 def _refuse_special(path: Path) -> None:
     if path.is_symlink() or (path.exists() and not path.is_file()):
         kind = "a symbolic link" if path.is_symlink() else "not a regular file"
-        raise click.UsageError(f"--out: {path} is {kind}, and is left as it is")
+        raise click.UsageError(f"{path} is {kind}, and is left as it is")
 
 
 def _refused(path: Path) -> click.ClickException:
