@@ -1,4 +1,4 @@
-"""An asyncio TCP proxy for PostgreSQL that counts round trips and can lose COMMIT's answer."""
+"""An asyncio TCP proxy for PostgreSQL that counts round trips and can lose answers."""
 
 import asyncio
 import re
@@ -25,6 +25,8 @@ class DatabaseProxy:
 
     A commit is a COMMIT, or the statement that writes commands in a transaction of its own.
     """
+    lost_answers: int = 0
+    """How many statements from now on are not answered, although both connections stay open."""
     cuts: int = 0
     cancels: int = 0
     """How many CancelRequests have come."""
@@ -66,7 +68,7 @@ class _Link:
         self._proxy, self._down, self._up = proxy, down, up
         self._names: dict[bytes, str] = {}
         self._current = ""
-        self._losing = False
+        self._losing = self._swallowing = False
         self._writes = False
 
     async def carry_forth(self, reader: asyncio.StreamReader) -> None:
@@ -100,6 +102,9 @@ class _Link:
             self._writes = _WRITE.search(self._current) is not None
         if kind in {b"Q", b"S", b"H"}:
             self._proxy.statements.append(self._current)
+            if self._proxy.lost_answers:
+                self._proxy.lost_answers -= 1
+                self._swallowing = True
             commits = self._writes or self._current.rstrip(";").upper() == "COMMIT"
             self._writes = False
             if commits and self._proxy.cut_commits:
@@ -113,7 +118,8 @@ class _Link:
                 self._down.transport.abort()
                 self._up.close()
                 return
-            self._down.write(data)
+            if not self._swallowing:
+                self._down.write(data)
         self._down.close()
 
 

@@ -157,7 +157,7 @@ class Drain:
     """Connections whose caller has gone, and whose server has not responded yet."""
 
     def __init__(self, is_at_work: Callable[[int], Awaitable[bool]]) -> None:
-        """`is_at_work` asks PostgreSQL whether it has a backend of a process id."""
+        """`is_at_work` asks PostgreSQL whether a backend of a process id works."""
         self._is_at_work = is_at_work
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -176,8 +176,8 @@ class Drain:
     async def _settle(self, lender: Lender, connection: LedgerConnection, *, reuse: bool) -> None:
         """Keep the connection's place until the server has finished with it.
 
-        It is closed if it cannot be used again, or if the server does not respond to others either,
-        or does not know it: the place would otherwise be lost for ever.
+        It is closed if it cannot be used again, if the server does not respond to others either, or
+        if it works on nothing: the place would otherwise be lost for ever.
         """
         try:
             while not await _settled(connection):

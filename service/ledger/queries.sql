@@ -63,11 +63,13 @@ select exists(
 ) as begun
 
 -- name: is_at_work
--- Is there a backend of this process id? Behind a pooler ($2) its ids are others; then it is the
--- login's own sessions that tell whether one waits for a replica, which is what takes as long as
--- that.
+-- Does a backend of this process id work? One that is idle has answered, and its answer was lost.
+-- Behind a pooler ($2) its ids are others; then it is the login's own sessions that tell whether one
+-- waits for a replica, which is what takes as long as that.
 select exists(
-    select from pg_stat_activity where pid = $1 or ($2 and wait_event = 'SyncRep')
+    select from pg_stat_activity
+    where (pid = $1 and coalesce(state not like 'idle%', true))
+        or ($2 and wait_event = 'SyncRep')
 ) as is_at_work
 
 -- name: last

@@ -9,6 +9,7 @@ from service.ledger import connection as ledger_connection
 from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import Sql
+from tests.database_proxy import proxied
 from tests.databases import login_url, migrated
 from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
@@ -228,6 +229,24 @@ async def test_a_silent_server_keeps_no_place(faulty, tmp_path, monkeypatch):
             faulty.thaw()
         assert await database.reads.fetch(ONE)
         assert database.reads.connections[0] <= database.reads.size
+
+
+async def test_a_lost_answer_keeps_no_place(database_url, monkeypatch):
+    """A statement is answered, and the answer never comes: its backend is idle, and let go."""
+    monkeypatch.setattr(ledger_connection, "SILENT_SECONDS_MAX", IMPATIENCE_SECONDS)
+    async with (
+        proxied(database_url) as (proxy, url),
+        _database(url, deadline=PATIENCE_SECONDS) as database,
+    ):
+        reads = database.reads
+        await reads.fetch(ONE)
+        patient, reads.deadline_seconds = reads.deadline_seconds, IMPATIENCE_SECONDS
+        proxy.lost_answers = 1
+        with pytest.raises(LedgerUnavailable):
+            await reads.fetch(ONE)
+        reads.deadline_seconds = patient
+        await eventually(lambda: len(set(reads.connections)) == 1)  # all are idle
+        assert await asyncio.gather(*(reads.fetch(ONE) for _ in range(2 * reads.size)))
 
 
 async def test_a_mail_server_that_hangs_keeps_no_request_waiting(
