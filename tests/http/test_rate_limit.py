@@ -142,6 +142,18 @@ def test_places_that_ran_out_go() -> None:
     assert len(windows) <= keys / 2
 
 
+def test_nobody_waits_longer_than_a_window() -> None:
+    """Whatever a shared window answers."""
+    now = [100.0]
+    windows = LocalWindows(limit=2, window_seconds=60, monotonic=lambda: now[0])
+    windows.take("p1")
+    forever = Allowance(2, 0, 0, admitted=False, wait_ms=9e18)
+    windows.learn("p1", forever, asked_at=now[0])
+    assert not windows.take("p1").admitted
+    now[0] += 60
+    assert windows.take("p1").admitted
+
+
 def test_a_clock_that_is_set_back() -> None:
     """Setting the clock moves the reset that is shown, never the window itself."""
     day, now = [2], [100.0]

@@ -106,6 +106,20 @@ async def test_a_cluster_takes_a_batch_of_many_keys(make: Make, redis_server: Re
     assert [(await other.charge(f"p{number}")).remaining for number in range(20)] == [116] * 20
 
 
+@pytest.mark.parametrize("others", [("SET", "x"), ("RPUSH", "x"), ("LPUSH", "x", "y")])
+async def test_a_key_of_another_form_is_replaced(
+    make: Make, redis_server: RedisServer, others: tuple[str, ...]
+) -> None:
+    """Something else under one partner's key: all partners are still counted together."""
+    heard: list[bool] = []
+    limiter = make(redis_server.url, on_degraded=heard.append)
+    redis_server.command(others[0], "{claim-ledger}:rate:partner:p1", *others[1:])
+    first = await asyncio.gather(limiter.charge("p1"), limiter.charge("p2"))
+    second = await asyncio.gather(limiter.charge("p1"), limiter.charge("p2"))
+    assert [one.remaining for one in (*first, *second)] == [119, 119, 118, 118]
+    assert heard == []
+
+
 async def test_flushed_scripts(make: Make, redis_server: RedisServer) -> None:
     """Redis forgets its scripts and data: the next charge is answered as if it were the first."""
     heard: list[bool] = []

@@ -10,8 +10,13 @@ local now = time[1] + time[2] / 1000000
 local window = tonumber(ARGV[1])
 local answers = {}
 for i, key in ipairs(KEYS) do
+  -- What is no list of moments somebody else put there; it would stop the windows of all others.
+  local kind = redis.call('TYPE', key).ok
+  if kind ~= 'list' and kind ~= 'none' then
+    redis.call('DEL', key)
+  end
   local oldest = redis.call('LINDEX', key, -1)
-  while oldest and tonumber(oldest) <= now - window do
+  while oldest and (tonumber(oldest) or 0) <= now - window do
     redis.call('RPOP', key)
     oldest = redis.call('LINDEX', key, -1)
   end

@@ -129,7 +129,9 @@ class LocalWindows:
             window.exceeded = True
             del window.places[-1:]
         if shared.remaining == 0:
-            window.full_until = asked_at + shared.wait_ms / 1000
+            # Whatever Redis says, nobody waits longer than one window.
+            wait_seconds = min(shared.wait_ms / 1000, self.window_seconds)
+            window.full_until = asked_at + wait_seconds
             window.reset_ms = shared.reset_ms
 
     def refusal(self, key: str) -> Allowance | None:
