@@ -171,9 +171,14 @@ class Refusal(Exception):
         field_errors: Mapping[str, Sequence[str]] | None = None,
         form_errors: Sequence[str] = (),
         retry_after_seconds: int | None = None,
+        counted_as: str | None = None,
     ) -> None:
-        """Set `field_errors` and `form_errors` only for `validation_failed`."""
+        """Set `field_errors` and `form_errors` only for `validation_failed`.
+
+        `counted_as` is the code in metrics, by which alerts are told, where it is another.
+        """
         self.row = ERRORS[code]
+        self.counted_as = counted_as or code
         self.message = message or self.row.message
         self.field_errors = field_errors
         self.form_errors = form_errors
@@ -190,11 +195,6 @@ class Refusal(Exception):
         """What is wrong, of `validation_failed`."""
         return Faults(self.field_errors or {}, self.form_errors)
 
-    @property
-    def counted_as(self) -> str:
-        """The code in metrics, by which alerts are told."""
-        return self.code
-
     def envelope(self) -> dict[str, object]:
         """Return the error envelope (contract 2.8)."""
         body: dict[str, object] = {
@@ -210,6 +210,11 @@ class Refusal(Exception):
                 },
             }
         return body
+
+
+def busy(message: str | None = None) -> Refusal:
+    """Return the refusal of what waits for a place in this process, and not for PostgreSQL."""
+    return Refusal("service_unavailable", message, counted_as="busy")
 
 
 def invalid(field: str, message: str) -> Refusal:

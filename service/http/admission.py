@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Final
 
-from service.core.errors import Refusal
+from service.core.errors import Refusal, busy
 
 IN_FLIGHT_MIN: Final = 128
 """Requests of a kind that are admitted at once however slow they are, so that a few that wait for
@@ -255,4 +255,4 @@ class Admission:
 
 def _expire(turn: asyncio.Future[None]) -> None:
     if not turn.done():
-        turn.set_exception(Refusal("service_unavailable", BUSY))
+        turn.set_exception(busy(BUSY))

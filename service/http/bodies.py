@@ -8,7 +8,7 @@ import msgspec
 from litestar import Request
 from litestar.types import Scope
 
-from service.core.errors import Refusal
+from service.core.errors import Refusal, busy
 from service.facts.caller import Caller
 from service.http.admission import LATE_SECONDS, SLOW, AdmittedRequest
 from service.http.decoding import decode
@@ -66,7 +66,7 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
                 admitted.step_in()
     except TimeoutError as error:
         if is_in_the_way:
-            raise Refusal("service_unavailable", SLOW) from error
+            raise busy(SLOW) from error
         raise Refusal("request_timeout") from error
 
 

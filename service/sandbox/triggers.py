@@ -21,17 +21,9 @@ that code: only codes that the endpoint can give in earnest."""
 PREFIX: Final = "trigger_"
 
 
-class TriggeredRefusal(Refusal):
-    """A refusal that a partner asked the sandbox for: to the partner like any other."""
-
-    @property
-    def counted_as(self) -> str:
-        """A code of its own: it is no failure of the service."""
-        return PREFIX + self.code
-
-
 def refuse_trigger(mode: str, endpoint: str, reference: str) -> None:
     """Refuse with the error that a partner's reference asks for, in test mode alone."""
     code = reference.removeprefix(PREFIX)
     if mode == "test" and code != reference and code in TRIGGERS[endpoint]:
-        raise TriggeredRefusal(code)
+        # To the partner like any other, and no failure of the service.
+        raise Refusal(code, counted_as=reference)

@@ -146,6 +146,8 @@ async def test_large_bodies_that_do_not_come_give_way(database_url, tmp_path):
     assert claim.status_code == 201
     assert [(answer.status_code, answer.json()["message"]) for answer in given_way] == [(503, SLOW)]
     assert (room.held, room.arriving) == ({}, [])
+    # No alert takes for an outage what two partners bring about.
+    assert "'code': 'busy'" in str(list(world.metrics.registry.collect()))
 
 
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):

@@ -138,13 +138,21 @@ async def test_a_proof_that_reads_the_log_is_not_made_for_strangers(log, monkeyp
 
 
 async def test_a_stranger_who_asks_for_all_is_held_off(log, tmp_path, monkeypatch):
-    """By network, and by how many objects are read at once; a place that is away is a 503."""
+    """By network, and by how many objects are read at once, which no alert takes for an outage.
+
+    A place that is away is a 503.
+    """
     world, _, address = log
     path = f"{address}/checkpoint"
     monkeypatch.setattr(serving, "PER_MINUTE", 20)
     monkeypatch.setattr(serving, "AT_ONCE", 0)
     busy = await world.client.get(path)
     assert (busy.status_code, busy.headers["Retry-After"]) == (503, "1")
+    counted = str(list(world.metrics.registry.collect()))
+    assert ("'code': 'busy'" in counted, "'code': 'service_unavailable'" in counted) == (
+        True,
+        False,
+    )
     monkeypatch.setattr(serving, "AT_ONCE", 8)
     (tmp_path / "tiles").rename(tmp_path / "elsewhere")
     assert (await world.client.get(path)).status_code == 503

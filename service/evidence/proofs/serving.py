@@ -10,7 +10,7 @@ from litestar.exceptions import NotFoundException
 from litestar.params import FromPath
 
 from service.archive.port import ArchiveUnavailable
-from service.core.errors import Refusal
+from service.core.errors import Refusal, busy
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
@@ -58,7 +58,7 @@ class ConsistencyProofs:
         proof would read much of the log.
         """
         if self._making >= AT_ONCE:
-            raise Refusal("service_unavailable")
+            raise busy()
         self._making += 1
         try:
             return await self._make(self._checkpoints(ledger), old, new)

@@ -16,7 +16,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from service.archive.port import ArchiveUnavailable, OpenArchive
-from service.core.errors import Refusal
+from service.core.errors import Refusal, busy
 from service.evidence.tiles.names import CHECKPOINT, is_tile
 from service.facts.caller import LEDGERS
 from service.http.bodies import AnyRequest
@@ -68,7 +68,7 @@ class LogTiles:
         Raises Refusal (`service_unavailable`).
         """
         if self._reading >= AT_ONCE:
-            raise Refusal("service_unavailable")
+            raise busy()
         self._reading += 1
         try:
             for name in self._names:
