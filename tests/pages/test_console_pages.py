@@ -5,12 +5,10 @@ import csv
 import html
 import io
 import re
-from datetime import UTC, datetime
 
 import pytest
 from litestar import Request
 
-from service.core.csv_lines import cell, csv_lines
 from service.core.errors import Refusal, invalid
 from service.facts.partners import ApiKeyIssued, partner_stream
 from service.ledger.database import LedgerUnavailable
@@ -268,40 +266,6 @@ async def test_onboardings_are_found(world, developer):
     rows = list(csv.reader((await visitor.get(f"{path}.csv?state=started")).text.splitlines()))
     assert [row[1] for row in rows[1:]] == ["'=third", "second"]
     assert "entity_id" not in rows[0]
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("=1+2", "'=1+2"),
-        ("+1", "'+1"),
-        ("-1", "'-1"),
-        ("@SUM(A1)", "'@SUM(A1)"),
-        ("\t=1", "'\t'=1"),
-        ("  =1", "'  =1"),
-        ("\uff1d1", "'\uff1d1"),
-        ("a;=1", "a;'=1"),
-        ("a\t \xa0@x;-1\r\n+1", "a\t' \xa0@x;'-1\r\n'+1"),
-        ("case-1", "case-1"),
-        ("one; two", "one; two"),
-        ("", ""),
-        (None, ""),
-        (datetime(2026, 3, 31, 12, tzinfo=UTC), "2026-03-31T12:00:00.000Z"),
-    ],
-)
-def test_no_cell_is_a_formula(value, expected):
-    """Whatever a reference begins with, a spreadsheet shows it."""
-    assert cell(value) == expected
-
-
-def test_no_cell_is_a_formula_to_a_program_that_separates_by_semicolons():
-    """To it a quotation mark behind a comma is a letter: what stands between is no cell."""
-    texts = ['x;=1+1;"', '"";=1+1', "x\n=1+1;y", "\t=1+1", ";;  +1"]
-    for separator in ";\t":
-        lines = io.StringIO(csv_lines([["a", cell(text)] for text in texts]), newline="")
-        found = [one for row in csv.reader(lines, delimiter=separator) for one in row]
-        assert len(found) > len(texts)
-        assert not [one for one in found if one.lstrip(" \xa0").startswith(("=", "+", "-", "@"))]
 
 
 def file_of(pages, files=None, partner_id="ptn_1"):
