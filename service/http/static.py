@@ -20,10 +20,17 @@ PAGE_HEADERS: Final[Mapping[str, str]] = {
     "Referrer-Policy": "no-referrer",
 }
 
+FOR_GOOD: Final = "public, max-age=31536000, immutable"
+
 ACCEPTED_CHARACTERS_MAX: Final = 1000
 """Of what a client says that it accepts; one that says more gets what all do."""
 _GZIP_REFUSED: Final = re.compile(r"q=0(\.0*)?")
 """The weight by which a client refuses an encoding."""
+
+
+def versioned(path: str, content: bytes) -> str:
+    """Return an address of some content that changes with it; a browser may keep it for good."""
+    return f"{path}?{_version(content)}"
 
 
 def static_route(
@@ -36,6 +43,8 @@ def static_route(
     """Return the route of some content, with its ETag; gzipped for clients that accept it.
 
     `content` is made when it is first asked for, and kept: most processes serve little of it.
+    `caching` is of its address without a version, or with that of another release: while this one
+    is replaced, browsers ask processes of both for what the other's pages name.
 
     Pages are never compressed: the length of a compressed page leaks what it repeats of its
     secrets (BREACH). This content holds no secrets and nobody's input.
@@ -48,6 +57,10 @@ def static_route(
         return made, {**common, "ETag": f'"{hashlib.sha256(made).hexdigest()[:32]}"'}
 
     @cache
+    def version() -> bytes:
+        return _version(plain()[0]).encode()
+
+    @cache
     def gzipped() -> tuple[bytes, Mapping[str, str]]:
         made, headers = plain()
         etag = f'{headers["ETag"][:-1]}-gzip"'
@@ -57,12 +70,18 @@ def static_route(
     async def serve(request: AnyRequest) -> Response[bytes]:
         gzips = accepts_gzip(request.headers.get("accept-encoding", ""))
         body, headers = gzipped() if gzips else plain()
+        if request.scope["query_string"] == version():
+            headers = {**headers, "Cache-Control": FOR_GOOD}
         if request.headers.get("if-none-match") == headers["ETag"]:
             unchanged = {name: text for name, text in headers.items() if name != "Content-Encoding"}
             return Response(b"", status_code=304, media_type=media_type, headers=unchanged)
         return Response(body, media_type=media_type, headers=headers)
 
     return serve
+
+
+def _version(content: bytes) -> str:
+    return f"v={hashlib.sha256(content).hexdigest()[:12]}"
 
 
 def accepts_gzip(accept_encoding: str) -> bool:

@@ -1,13 +1,12 @@
 """Style sheet, script and icons of the pages, under addresses that change with their content."""
 
-import hashlib
 from functools import partial
 from importlib.resources import files
 from typing import Final
 
 from litestar.handlers import HTTPRouteHandler
 
-from service.http.static import static_route
+from service.http.static import static_route, versioned
 
 _TYPES: Final = {
     "pages.css": "text/css",
@@ -16,7 +15,6 @@ _TYPES: Final = {
     "passkeys.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }
-_FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _A_DAY: Final = "public, max-age=86400"
 
 
@@ -26,7 +24,7 @@ _CONTENTS: Final = {name: _FOLDER.joinpath(name).read_bytes() for name in _TYPES
 
 def asset_path(name: str) -> str:
     """Return the address of an asset; a browser may keep it for good."""
-    return f"/assets/{name}?v={hashlib.sha256(_CONTENTS[name]).hexdigest()[:12]}"
+    return versioned(f"/assets/{name}", _CONTENTS[name])
 
 
 def asset_routes() -> list[HTTPRouteHandler]:
@@ -36,9 +34,7 @@ def asset_routes() -> list[HTTPRouteHandler]:
     icons = ("/favicon.svg", "/favicon.ico")
     return [
         *(
-            static_route(
-                f"/assets/{name}", partial(_CONTENTS.__getitem__, name), _TYPES[name], _FOR_GOOD
-            )
+            static_route(f"/assets/{name}", partial(_CONTENTS.__getitem__, name), _TYPES[name])
             for name in _CONTENTS
         ),
         *(static_route(path, lambda: icon, icon_type, _A_DAY) for path in icons),

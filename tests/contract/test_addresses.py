@@ -1,5 +1,7 @@
 """Hosts, paths and the headers of every answer, through the whole application."""
 
+import re
+
 import httpx
 import pytest
 import pytest_asyncio
@@ -19,7 +21,7 @@ FOREIGN = ("evil.example", "203.0.113.7", "api.example.com:8443", "localhost")
 CACHED = {
     "/docs": "no-cache",
     "/v1/openapi.json": "no-cache",
-    "/assets/pages.css": "public, max-age=31536000, immutable",
+    "/assets/pages.css": "no-cache",
     "/favicon.ico": "public, max-age=86400",
 }
 """What is the same for everybody, and may be kept."""
@@ -117,6 +119,22 @@ async def test_every_answer_has_the_headers(shared, partner):
             with row(answer.status_code, path):
                 expected = everywhere | {"Cache-Control": CACHED.get(path, "no-store")}
                 assert {name: answer.headers.get(name) for name in expected} == expected
+
+
+async def test_an_asset_of_another_release_is_not_kept(shared):
+    """While releases run side by side, a browser asks one for what a page of the other names."""
+    pages = [(await shared.client.get(path)).text for path in ("/sign-in", "/docs")]
+    named = {one for page in pages for one in re.findall(r'"(/[^"]+\?v=[0-9a-f]{12})"', page)}
+    assert {"/assets/pages.css", "/docs/assets/reference.js"} <= {one[:-15] for one in named}
+    with every_row() as row:
+        for address in sorted(named):
+            with row(address):
+                own = await shared.client.get(address)
+                assert own.headers["cache-control"] == "public, max-age=31536000, immutable"
+                for query in ("?v=000000000000", "?v=", "", f"{address[-15:]}&x"):
+                    other = await shared.client.get(address[:-15] + query)
+                    assert other.headers["cache-control"] == "no-cache"
+                    assert other.headers["etag"] == own.headers["etag"]
 
 
 @pytest.mark.in_process("takes every place of the process that answers")

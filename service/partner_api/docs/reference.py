@@ -3,7 +3,6 @@
 The page is HTML, a style sheet and a script of ours: nothing from another host.
 """
 
-import hashlib
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -13,7 +12,7 @@ import msgspec
 from litestar import Router
 
 from service.http.router import OneOffRouter
-from service.http.static import PAGE_HEADERS, static_route
+from service.http.static import PAGE_HEADERS, static_route, versioned
 from service.partner_api.docs.guide import guide
 from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
@@ -23,8 +22,6 @@ from service.partner_api.endpoints import Endpoint
 STYLE_PATH: Final = "/docs/assets/reference.css"
 SCRIPT_PATH: Final = "/docs/assets/reference.js"
 POSTMAN_PATH: Final = "/docs/postman.json"
-
-FOR_EVER: Final = "public, max-age=31536000"
 
 HEADERS: Final = {
     **PAGE_HEADERS,
@@ -63,7 +60,7 @@ def reference_router(
 
     def page() -> bytes:
         text, api = described()
-        style_url, script_url = _versioned(STYLE_PATH, style), _versioned(SCRIPT_PATH, script)
+        style_url, script_url = versioned(STYLE_PATH, style), versioned(SCRIPT_PATH, script)
         openapi_url = f"{api_path}/openapi.json"
         return render_page(
             endpoints,
@@ -82,12 +79,7 @@ def reference_router(
             static_route(f"{api_path}/openapi.json", openapi, "application/json"),
             static_route(POSTMAN_PATH, postman, "application/json"),
             static_route("/docs", page, "text/html", headers=HEADERS),
-            static_route(STYLE_PATH, lambda: style, "text/css", FOR_EVER),
-            static_route(SCRIPT_PATH, lambda: script, "text/javascript", FOR_EVER),
+            static_route(STYLE_PATH, lambda: style, "text/css"),
+            static_route(SCRIPT_PATH, lambda: script, "text/javascript"),
         ],
     )
-
-
-def _versioned(path: str, content: bytes) -> str:
-    """Return an address that changes with the content, so that browsers may keep it for ever."""
-    return f"{path}?v={hashlib.sha256(content).hexdigest()[:12]}"
