@@ -8,6 +8,8 @@ import json
 import pytest
 from claim_ledger_client import WebhookRefusedError, Webhooks
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from hypothesis import example, given
+from hypothesis import strategies as st
 from scripted import EVENT
 
 NOW = 1_772_360_130
@@ -79,7 +81,29 @@ def test_anything_else_is_refused(headers, body, now):
             Webhooks(*keys).verify(body, headers, now=now)
 
 
-@pytest.mark.parametrize("keys", [(), ("whsec_",), ("secret",), ("whsec_?",), ("whsk_AAAA",)])
+ANY = st.text(st.characters(codec=None), max_size=20)
+"""Half of a surrogate pair, too, as which servers pass on bytes that are no text."""
+
+
+@given(
+    ANY,
+    st.one_of(ANY, st.just(str(NOW))),
+    st.lists(st.tuples(st.sampled_from(["v1,", "v1a,", ""]), ANY).map("".join)).map(" ".join),
+)
+@example("evt_1", str(NOW), "v1,\u00e9")
+@example("evt_\udce9", str(NOW), "v1,AAAA v1a,AAAA")
+@example("evt_1", "\u0661" * 10, "v1,AAAA")
+def test_whatever_the_headers_say_is_only_refused(message_id, sent_at, signatures):
+    """A receiver answers what strangers send by one exception."""
+    names = ("webhook-id", "webhook-timestamp", "webhook-signature")
+    headers = dict(zip(names, (message_id, sent_at, signatures), strict=True))
+    with pytest.raises(WebhookRefusedError):
+        Webhooks(SECRET, PUBLIC).verify(BODY, headers, now=NOW)
+
+
+@pytest.mark.parametrize(
+    "keys", [(), ("whsec_\u00e9",), ("whsec_",), ("secret",), ("whsec_?",), ("whsk_AAAA",)]
+)
 def test_what_is_no_key_is_refused(keys):
     """When the verifier is made, and without showing it."""
     with pytest.raises(ValueError, match=r"whsec_|public"):
