@@ -19,7 +19,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.sandbox.triggers import refuse_trigger
-from service.storage.port import SignedUpload, Storage, StorageUnavailable
+from service.storage.port import ShareFull, SignedUpload, Storage, StorageUnavailable
 
 RETRY_AFTER_SECONDS = 2
 
@@ -115,7 +115,10 @@ class DocumentCommands:
         return (await self.secrets.get()).claim_key(caller.partner_id, partner_claim_id)
 
     def _refusal(self, code: str, error: StorageUnavailable) -> Refusal:
-        """Report a storage failure, and return the refusal that it leads to."""
-        log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
-        self.failures.on_failure()
+        """Report a failure of storage, unless it is none; return the refusal that it leads to."""
+        if isinstance(error, ShareFull):  # a partner could raise the team's alert by it
+            log.info("storage share full")
+        else:
+            log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
+            self.failures.on_failure()
         return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)

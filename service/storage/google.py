@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -44,8 +44,6 @@ _FAULTS: Final = (
     KeyError,
     TypeError,
 )
-
-_UNSHARED: Final = nullcontext()
 
 T = TypeVar("T")
 
@@ -96,7 +94,7 @@ class GoogleObjectStore:
         def listed(client: Client) -> dict[str, StoredObject]:
             return {one.name: one for one in map(_stored, self._blobs(client, prefix=prefix))}
 
-        return await self._ask(listed, self.deadline_seconds, self._shares.of(owner))
+        return await self._ask(listed, self.deadline_seconds, owner)
 
     async def each(self, prefix: str) -> AsyncIterator[StoredObject]:
         """Yield all objects under a prefix, a page at a time."""
@@ -244,11 +242,15 @@ class GoogleObjectStore:
         self,
         call: Callable[[Client], T],
         deadline_seconds: float = PAGE_SECONDS_MAX,
-        share: AbstractAsyncContextManager[None] = _UNSHARED,
+        owner: str | None = None,
     ) -> T:
-        """Run a call once its `share` has a place, under one deadline."""
+        """Run a call under one deadline, once its owner's share, if any, has a place."""
+        if owner is None:
+            within = asyncio.timeout(deadline_seconds)
+        else:
+            within = self._shares.place(owner, deadline_seconds)
         try:
-            async with asyncio.timeout(deadline_seconds), share:
+            async with within:
                 return await self._run(call)
         except _FAULTS as error:
             raise StorageUnavailable(type(error).__name__) from error

@@ -12,6 +12,10 @@ class StorageUnavailable(Exception):
     """
 
 
+class ShareFull(StorageUnavailable):
+    """The caller's own calls held all that one caller may have at once: no fault of the store."""
+
+
 class SignedUpload(NamedTuple):
     """A URL that takes one PUT, and the headers to send with it exactly."""
 
@@ -38,7 +42,8 @@ class UploadSigner(Protocol):
     ) -> SignedUpload:
         """Return a V4 signed URL for a PUT, valid for 15 minutes. Raises StorageUnavailable.
 
-        Of network calls, few are made for one `owner` at once.
+        Of network calls, few are made for one `owner` at once; raises ShareFull where those leave
+        no place in time.
         """
         ...
 
@@ -53,7 +58,8 @@ class ObjectStore(Protocol):
     async def under(self, prefix: str, owner: str = "", /) -> Mapping[str, StoredObject]:
         """Return all objects under a prefix, by name, within one deadline.
 
-        Listings of one `owner` are few at once, so that nobody's hold up all others'.
+        Listings of one `owner` are few at once, so that nobody's hold up all others'. Raises
+        ShareFull where those leave no place in time.
         """
         ...
 

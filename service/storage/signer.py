@@ -82,7 +82,7 @@ class IamSigner:
         """Sign in a thread under one deadline, at which the thread ends too."""
         session = self.new_session()
         try:
-            async with asyncio.timeout(self.seconds_max), self._shares.of(owner):
+            async with self._shares.place(owner, self.seconds_max):
                 return await asyncio.get_running_loop().run_in_executor(
                     self._threads, self._sign, session, name, mime_type, max_bytes
                 )

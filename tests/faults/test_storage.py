@@ -230,6 +230,30 @@ async def test_one_partners_claims_leave_threads_to_others(documents, server):
     store.close()
 
 
+async def test_a_partner_that_fills_its_share_is_no_failure_of_storage(documents, server, capsys):
+    """It is answered alike, but only what storage itself does not answer alerts the team."""
+    partner = await documents.world.partner()
+    entity = await partner.connected_entity()
+    ref = await documents.uploaded(partner, entity)
+    store = reading(documents, server.endpoint)
+    stuck = [
+        asyncio.create_task(partner.claim(entity, document_refs=[ref]))
+        for _ in range(google.THREADS_OF_ONE)
+    ]
+    await eventually(lambda: server.open == google.THREADS_OF_ONE)
+    store.deadline_seconds = 0.0  # of those that wait for the others
+    answer = await partner.claim(entity, document_refs=[ref])
+    refused(answer, "document_verification_failed")
+    assert int(answer.headers["Retry-After"]) >= 1
+    assert "storage unavailable" not in capsys.readouterr().out
+    assert await failures(documents) == 0
+    server.behave = resets
+    server.stop()
+    await asyncio.gather(*stuck)
+    assert await failures(documents) == google.THREADS_OF_ONE
+    store.close()
+
+
 async def test_a_caller_that_goes_away_leaves_no_thread(server):
     """Cancelling the wait cuts the connection."""
     store = GoogleObjectStore(Credentials("token"), "bucket", endpoint=server.endpoint)
