@@ -4,11 +4,15 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
+from inspect import unwrap
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from service.cli.documents import sweep
+from service.cli.target import Target
+from service.core.clock import system_clock
 from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.verify import verify
 from service.ledger.database import Row
@@ -18,6 +22,7 @@ from service.storage.port import ObjectStore, StorageUnavailable, StoredObject
 from tests.document_store import Documents, documents_on
 from tests.ledger.raw_events import RawEvent, put_into_log
 from tests.progress import Shown
+from tests.world import STAFF
 
 
 @pytest.fixture
@@ -145,6 +150,19 @@ async def test_concurrent_claims_and_sweeps_stay_consistent(documents):
     assert await objects(documents) == sorted(made)
     assert await faults(documents) == [None] * len(made)
     assert (await uploads(documents), await claims(partner, entity)) == (len(made), len(made))
+
+
+async def test_a_clock_that_is_ahead_sweeps_nothing(documents, monkeypatch):
+    """By the database's clock, which all processes share, no upload is old."""
+    partner = await documents.world.partner()
+    ref = await documents.uploaded(partner, await partner.connected_entity())
+    service = documents.world.service
+    monkeypatch.setattr(service, "clock", lambda: system_clock() + timedelta(days=31))
+    assert sweep.callback is not None
+    target = Target(service, STAFF)
+    answer = await unwrap(sweep.callback)(target, timedelta(days=7), dry_run=False)
+    assert [one["uploads"] for one in answer["modes"]] == [0, 0]
+    assert await objects(documents) == [ref["storage_path"]]
 
 
 async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
