@@ -8,9 +8,22 @@ HOST: Final = "127.0.0.1"
 
 def free_port(port: int = 0, host: str = HOST) -> int:
     """Return the port, or a free one for 0. Raises OSError if it is taken or is no port."""
+    with held_port(port, host) as probe:
+        return port_of(probe)
+
+
+def held_port(port: int = 0, host: str = HOST) -> socket.socket:
+    """Return what keeps everybody else from the port, or a free one for 0, until it is closed.
+
+    Raises OSError if it is taken or is no port.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        with socket.create_server((host, port), family=family) as probe:
-            return int(probe.getsockname()[1])
+        return socket.create_server((host, port), family=family)
     except OverflowError as error:
         raise OSError(f"{port} is no port") from error
+
+
+def port_of(held: socket.socket) -> int:
+    """Return the port that is held."""
+    return int(held.getsockname()[1])

@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from importlib import import_module
 from pathlib import Path
+from socket import socket
 from threading import Thread
 from typing import IO, Final
 
 from service.cli.dev.faults import DevFault
-from service.cli.dev.ports import HOST, free_port
+from service.cli.dev.ports import HOST, held_port, port_of
 from service.cli.dev.postgres import EmbeddedPostgres, EmbeddedPostgresError
 from service.cli.dev.postgres.directory import lock, open_log
 from service.cli.dev.signals import StopSignals
@@ -61,7 +62,7 @@ def _run(
         stack.enter_context(closing(_hold(data_dir, signals)))
         facts = data_dir / FACTS
         facts.unlink(missing_ok=True)  # left by a dev that was killed
-        port = _own_port(port)
+        held = stack.enter_context(_own_port(port))
         stack.callback(facts.unlink, missing_ok=True)
         log = stack.enter_context(open_log(data_dir / LOG))
         # Imports run while PostgreSQL starts, when this process would only wait.
@@ -78,9 +79,11 @@ def _run(
         kept = kept_secrets(data_dir)
         for place in ("published", "tiles"):
             (data_dir / place).mkdir(mode=0o700, exist_ok=True)
-        state = DevState(data_dir, kept["master_keys"], postgres.url, f"http://{HOST}:{port}")
+        state = DevState(
+            data_dir, kept["master_keys"], postgres.url, f"http://{HOST}:{port_of(held)}"
+        )
         logs.configure("info", log)
-        serve(state, port, environment, announce, signals)
+        serve(state, held, environment, announce, signals)
 
 
 def _hold(data_dir: Path, signals: StopSignals) -> IO[str]:
@@ -96,9 +99,10 @@ def _hold(data_dir: Path, signals: StopSignals) -> IO[str]:
             time.sleep(0.05)
 
 
-def _own_port(port: int) -> int:
+def _own_port(port: int) -> socket:
+    """Hold the port until the server takes it: of two that start at once, the second is told."""
     try:
-        return free_port(port)
+        return held_port(port)
     except OSError as error:
         fault = "is taken" if port else "is not available"
         raise DevFault(f"port {port} {fault}: choose another with --port") from error

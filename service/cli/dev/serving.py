@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from socket import socket
 from typing import Final
 
 import uvloop
@@ -20,7 +21,7 @@ from service.app.web import web_app
 from service.cli.dev.embedded import embedded_server
 from service.cli.dev.faults import DevFault
 from service.cli.dev.gcs.serving import local_store
-from service.cli.dev.ports import HOST, free_port
+from service.cli.dev.ports import HOST, free_port, port_of
 from service.cli.dev.seed import seed
 from service.cli.dev.signals import StopSignals, parent_to_watch
 from service.cli.dev.state import (
@@ -46,12 +47,15 @@ database that has just begun on a busy machine takes longer than a request may."
 
 def serve(
     state: DevState,
-    port: int,
+    held: socket,
     environment: Mapping[str, str],
     announce: Announce,
     signals: StopSignals,
 ) -> None:
-    """Migrate, seed what is missing, and serve until a signal; raises DevFault."""
+    """Migrate, seed what is missing, and serve until a signal; raises DevFault.
+
+    `held` is closed just before the server listens on its port.
+    """
     allow_files()
     if not is_newest(state.database_url):
         migrate(state.database_url, state.ledger_urls)
@@ -64,23 +68,24 @@ def serve(
         parent = parent_to_watch()
         if parent is not None:
             loop.add_reader(parent, task.cancel)
-        async with _serving_documents(state.data_dir, port) as storage_url:
-            await _serve(state, port, environment, lambda facts: announce(facts, storage_url))
+        async with _serving_documents(state.data_dir, port_of(held)) as storage_url:
+            await _serve(state, held, environment, lambda facts: announce(facts, storage_url))
 
     with suppress(asyncio.CancelledError), asyncio.Runner(loop_factory=uvloop.new_event_loop) as on:
         on.run(main())
 
 
 async def _serve(
-    state: DevState, port: int, environment: Mapping[str, str], announce: Callable[[Facts], None]
+    state: DevState, held: socket, environment: Mapping[str, str], announce: Callable[[Facts], None]
 ) -> None:
     settings = state.settings(dict(environment))
     seeded = await _seeded(state, settings)
     service = Service(settings)
-    metrics = Metrics()
+    metrics, port = Metrics(), port_of(held)
     watch = ConnectionWatch([port], metrics.connections_closed.inc)
     followers = background(service, mail_transport(settings.smtp_url))
     app = web_app(service, metrics, followers, watch)
+    held.close()
     async with embedded_server(app, "the service", HOST, port, ready=b" 200 ") as serving:
         facts = _facts(state, seeded)
         write_private(state.data_dir / FACTS, facts)
