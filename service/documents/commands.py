@@ -116,9 +116,11 @@ class DocumentCommands:
 
     def _refusal(self, code: str, error: StorageUnavailable) -> Refusal:
         """Report a failure of storage, unless it is none; return the refusal that it leads to."""
+        counted_as = "storage_unavailable"
         if isinstance(error, ShareFull):  # a partner could raise the team's alert by it
             log.info("storage share full")
+            counted_as = "busy"
         else:
             log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
             self.failures.on_failure()
-        return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS)
+        return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS, counted_as=counted_as)

@@ -252,4 +252,6 @@ async def test_without_a_bucket_documents_alone_are_unavailable(shared):
     answer = await partner.call("POST", "/documents/upload-url", json=body)
     refused(answer, "service_unavailable")
     assert int(answer.headers["Retry-After"]) >= 1
+    # By a code that no alert takes for PostgreSQL's.
+    assert "'code': 'storage_unavailable'" in str(list(shared.metrics.registry.collect()))
     assert (await partner.claim(entity)).status_code == 201
