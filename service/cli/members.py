@@ -31,7 +31,7 @@ async def list_(target: Target, partner_id: str) -> Fields:
 @click.argument("partner_id")
 @click.argument("member_id")
 async def remove(target: Target, partner_id: str, member_id: str) -> Fields:
-    """Remove a person from a partner's team. The last member cannot be removed."""
+    """Remove a person from a partner's team. The last one of an approved partner stays."""
     await target.service.partners.remove_member(partner_id, member_id, target.cause)
     return await _members(target, partner_id)
 

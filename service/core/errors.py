@@ -136,6 +136,7 @@ _OURS: Final = (
     ("key_state", 409, "The API key's state does not allow this."),
     ("member_not_found", 404, "No such member of the partner's team."),
     ("last_member", 409, "The last member of a team cannot be removed."),
+    ("applicant_stays", 409, "Whoever applied stays in the team until the application's review."),
     ("limit_reached", 409, "There can be no more of these."),
     ("application_pending", 409, "An application of yours is being reviewed."),
     ("request_not_found", 404, "No such call of the last thirty days."),

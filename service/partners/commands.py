@@ -285,7 +285,10 @@ class PartnerCommands:
         await self._decide(partner_id, cause, decisions.reset_sandbox, epoch)
 
     async def add_member(self, partner_id: str, email: str, cause: Cause) -> None:
-        """Add a person to a partner's team; nothing is sent: they sign in with that address."""
+        """Add a person to a partner's team; nothing is sent: they sign in with that address.
+
+        Refuses with `auth_partner_not_approved` where a member does so before the approval.
+        """
         member_id = self.new_id("mem", self.clock())
         email_hash = (await self.secrets.get()).lookup_email(email)
         await self._decide(
@@ -295,6 +298,7 @@ class PartnerCommands:
             member_id=member_id,
             email=email,
             email_hash=email_hash,
+            by_colleague=cause.actor.startswith("member:"),
         )
 
     async def remove_member(self, partner_id: str, member_id: str, cause: Cause) -> None:

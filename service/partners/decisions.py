@@ -228,9 +228,17 @@ def reset_sandbox(partner: Partner, epoch: int) -> list[Event]:
     return [SandboxReset(partner_id=partner.partner_id, epoch=epoch)]
 
 
-def add_member(partner: Partner, *, member_id: str, email: str, email_hash: str) -> list[Event]:
-    """Add a person to a partner's team; adding an address twice changes nothing."""
-    if any(one.email_hash == email_hash for one in _known(partner).members.values()):
+def add_member(
+    partner: Partner, *, member_id: str, email: str, email_hash: str, by_colleague: bool
+) -> list[Event]:
+    """Add a person to a partner's team; adding an address twice changes nothing.
+
+    Colleagues add people to an approved partner alone: anybody can apply, with any text, and name
+    any address. The service's team adds people to each.
+    """
+    if _known(partner).status != "approved" and by_colleague:
+        raise Refusal("auth_partner_not_approved")
+    if any(one.email_hash == email_hash for one in partner.members.values()):
         return []
     if len(partner.members) >= MEMBERS_MAX:
         message = f"A team can have {MEMBERS_MAX} members. Remove one first."
@@ -244,12 +252,26 @@ def member_added(partner_id: str, member_id: str, email: str, email_hash: str) -
 
 
 def remove_member(partner: Partner, member_id: str) -> list[Event]:
-    """Remove a person from a partner's team; somebody has to stay in it."""
+    """Remove a person from a partner's team; somebody has to stay in an approved one's.
+
+    Whoever applied stays until the review: they could apply again and again meanwhile.
+    """
     if member_id not in _known(partner).members:
         raise Refusal("member_not_found")
-    if len(partner.members) == 1:
+    if partner.status == "pending" and is_applicant(partner, member_id):
+        raise Refusal("applicant_stays")
+    if len(partner.members) == 1 and partner.status == "approved":
         raise Refusal("last_member")
     return [MemberRemoved(partner_id=partner.partner_id, member_id=member_id)]
+
+
+def is_applicant(partner: Partner, member_id: str) -> bool:
+    """Return whether this member applied in the console.
+
+    An account that the service's team added has no `use`: its people were added by others.
+    """
+    email = partner.members[member_id].email
+    return partner.use is not None and email == partner.email
 
 
 def _without(partner: Partner, key_id: str) -> Partner:

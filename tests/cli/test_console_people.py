@@ -20,6 +20,9 @@ def test_members_are_added_listed_and_removed(team):
     assert team.refused("members", "remove", partner_id, second["member_id"]) == "last_member"
     assert team.refused("members", "remove", partner_id, "mem_x") == "member_not_found"
     assert team.refused("members", "add", partner_id, "--email", "no") == "validation_failed"
+    pending = team.do("partners", "add", "Books", "--email", one)["partner_id"]
+    (member,) = team.do("members", "add", pending, "--email", one)["members"]
+    assert team.do("members", "remove", pending, member["member_id"])["members"] == []
     assert team.refused("members", "add", UNKNOWN_PARTNER, "--email", one) == "partner_not_found"
     assert team.refused("members", "list", UNKNOWN_PARTNER) == "partner_not_found"
 

@@ -162,6 +162,7 @@ def test_a_script_in_every_field_stays_text(site):
     site.do(lambda service: service.partners.decline(partner_id, STAFF, PAYLOAD))
     page.reload()
     expect(page.get_by_text(f"Reason: {PAYLOAD}")).to_be_visible()
+    site.do(lambda service: service.partners.approve(partner_id, STAFF))
     page.goto(f"/console/{partner_id}/team")
     page.locator("form[action$=team]").evaluate("form => { form.noValidate = true; }")
     page.get_by_label("Email address").fill(PAYLOAD)

@@ -267,7 +267,7 @@ def test_a_team_is_limited():
     """One member too many is refused."""
     team = [member(f"mem_{number}", f"h{number}") for number in range(100, 200)]
     with pytest.raises(Refusal) as refused:
-        decisions.add_member(fold([APPLIED, *team]), member_id="m", email="e", email_hash="h")
+        add_second(fold([APPLIED, *team]), by_colleague=False)
     assert refused.value.code == "limit_reached"
 
 
@@ -290,33 +290,57 @@ def member(member_id, email_hash):
 
 
 FIRST, SECOND = member("mem_1", "h1"), member("mem_2", "h2")
+GONE = MemberRemoved(partner_id=P, member_id="mem_2")
+
+
+def add_second(partner, *, by_colleague):
+    """Add the second member."""
+    return decisions.add_member(
+        partner,
+        member_id="mem_2",
+        email="mem_2@example.com",
+        email_hash="h2",
+        by_colleague=by_colleague,
+    )
 
 
 def test_a_member_is_added_once():
     """An address that is in the team is not added again; one that left can come back."""
+    for before, then in (([], [SECOND]), ([SECOND], []), ([SECOND, GONE], [SECOND])):
+        partner = fold([APPLIED, APPROVED, FIRST, *before])
+        assert add_second(partner, by_colleague=True) == then
 
-    def add(partner):
-        return decisions.add_member(
-            partner, member_id="mem_2", email="mem_2@example.com", email_hash="h2"
-        )
 
-    gone = MemberRemoved(partner_id=P, member_id="mem_2")
-    assert add(fold([APPLIED, FIRST])) == [SECOND]
-    assert add(fold([APPLIED, FIRST, SECOND])) == []
-    assert add(fold([APPLIED, FIRST, SECOND, gone])) == [SECOND]
+@pytest.mark.parametrize("status", ["pending", "declined", "revoked"])
+def test_colleagues_add_nobody_unless_the_partner_is_approved(status):
+    """Anybody can apply, and would name any address; the service's team adds whom it likes."""
+    partner = fold(HISTORIES[status])
+    with pytest.raises(Refusal, match="auth_partner_not_approved"):
+        add_second(partner, by_colleague=True)
+    assert add_second(partner, by_colleague=False) == [SECOND]
+
+
+LEFT = MemberRemoved(partner_id=P, member_id="mem_1")
+FROM_CONSOLE = PartnerApplied(partner_id=P, email="mem_1@example.com", use="Referrals.")
 
 
 @pytest.mark.parametrize(
     ("facts", "member_id", "then"),
     [
-        ([APPLIED, FIRST, SECOND], "mem_1", [MemberRemoved(partner_id=P, member_id="mem_1")]),
+        ([APPLIED, APPROVED, FIRST, SECOND], "mem_1", [LEFT]),
         ([APPLIED, FIRST, SECOND], "mem_3", "member_not_found"),
-        ([APPLIED, FIRST], "mem_1", "last_member"),
+        ([APPLIED, APPROVED, FIRST], "mem_1", "last_member"),
+        ([APPLIED, FIRST, SECOND, GONE], "mem_1", [LEFT]),
+        ([APPLIED, APPROVED, FIRST, REVOKED], "mem_1", [LEFT]),
         ([], "mem_1", "partner_not_found"),
+        ([FROM_CONSOLE, FIRST, SECOND], "mem_1", "applicant_stays"),
+        ([FROM_CONSOLE, FIRST, SECOND], "mem_2", [GONE]),
+        ([FROM_CONSOLE, FIRST, DECLINED], "mem_1", [LEFT]),
+        ([FROM_CONSOLE, FIRST, SECOND, APPROVED], "mem_1", [LEFT]),
     ],
 )
 def test_somebody_stays_in_a_team(facts, member_id, then):
-    """Anybody can be removed but the last one."""
+    """Anybody can be removed but an approved partner's last one, and who waits for a review."""
     partner = fold(facts)
     if isinstance(then, list):
         assert decisions.remove_member(partner, member_id) == then

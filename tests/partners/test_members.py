@@ -58,7 +58,7 @@ async def test_who_applies_is_the_first_member(service):
 async def test_what_people_write_is_sealed(world):
     """Neither the stored events nor the table of members hold an address, a name or a reason."""
     partner_id = await applying(world.service, "canary-address@example.com")
-    await world.service.partners.add_member(partner_id, "canary-2@example.com", MEMBER)
+    await world.service.partners.add_member(partner_id, "canary-2@example.com", STAFF)
     await world.service.partners.decline(partner_id, STAFF, "canary-reason")
     async with world.service.accounts.transaction() as transaction:
         states = await transaction.connection.fetch("select state from accounts.events")
@@ -90,6 +90,7 @@ async def test_a_member_is_who_has_the_address_now(service):
     """Added, they belong to the partner; removed, they do not; added again, they do."""
     partner_id = await applying(service)
     commands, readers = service.partners, service.partner_list
+    await commands.approve(partner_id, STAFF)
     hashed = await hash_of(service, "two@example.com")
     seen = []
     for _ in range(2):
@@ -102,7 +103,7 @@ async def test_a_member_is_who_has_the_address_now(service):
     names = [type(one.event).__name__ for one in await events_of(service, partner_id)]
 
     assert seen == [partner_id] * 2
-    assert names[2:] == ["MemberAdded", "MemberRemoved"] * 2
+    assert names[3:] == ["MemberAdded", "MemberRemoved"] * 2
     assert len(await readers.members(partner_id)) == 1
 
 
@@ -122,6 +123,7 @@ async def test_the_last_member_stays(world):
     """Of two who remove each other at once, one is left."""
     partner_id = await applying(world.service)
     commands = world.service.partners
+    await commands.approve(partner_id, STAFF)
     await commands.add_member(partner_id, "two@example.com", MEMBER)
     rows = await world.service.partner_list.members(partner_id)
     outcomes = await asyncio.gather(
@@ -139,7 +141,7 @@ async def test_an_erased_partner_gets_no_new_member(world):
     async with world.service.accounts.transaction() as transaction:
         await transaction.connection.execute("delete from accounts.data_keys")
     with pytest.raises(Refusal) as refused:
-        await world.service.partners.add_member(partner_id, "two@example.com", MEMBER)
+        await world.service.partners.add_member(partner_id, "two@example.com", STAFF)
 
     assert refused.value.code == "partner_state"
     assert len(await world.service.partner_list.members(partner_id)) == 1
@@ -148,5 +150,20 @@ async def test_an_erased_partner_gets_no_new_member(world):
 async def test_being_added_to_a_waiting_team_hinders_nobody(service):
     """A stranger's application, with somebody else in its team, is not that person's own."""
     strangers = await applying(service, "stranger@example.com")
-    await service.partners.add_member(strangers, "dev@example.com", MEMBER)
+    await service.partners.add_member(strangers, "dev@example.com", STAFF)
     assert await applying(service, "dev@example.com") != strangers
+
+
+async def test_who_applied_waits_for_the_review(service):
+    """They add nobody and cannot leave, so that no other application of theirs is taken."""
+    partner_id, commands = await applying(service), service.partners
+    (member_id,) = (await commands.look(partner_id)).members
+    with pytest.raises(Refusal, match="auth_partner_not_approved"):
+        await commands.add_member(partner_id, "two@example.com", MEMBER)
+    with pytest.raises(Refusal, match="applicant_stays"):
+        await commands.remove_member(partner_id, member_id, MEMBER)
+    with pytest.raises(Refusal, match="application_pending"):
+        await applying(service)
+    await commands.decline(partner_id, STAFF)
+    await commands.remove_member(partner_id, member_id, MEMBER)
+    assert await applying(service) != partner_id

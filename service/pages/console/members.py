@@ -1,20 +1,24 @@
 """`/console/{partner_id}/team`: who may use the console of this partner."""
 
+from collections.abc import Mapping
+
 from litestar import get, post
 
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
+from service.facts.partners import Partner, TeamMember
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
 from service.ledger.events import KEY_MISSING
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
-from service.pages.gate import member_cause, member_of
+from service.pages.gate import Member, member_cause, member_of
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
+from service.partners.decisions import is_applicant
 
 TEAM = {"page": Page("member", "console.nav.team", ACCOUNT)}
 
@@ -24,32 +28,37 @@ def members_router(
 ) -> OneOffRouter:
     """Return the router of a partner's team."""
 
-    async def shown(
-        request: AnyRequest, partner_id: str, email: str = "", faults: tuple[str, ...] = ()
-    ) -> Html:
-        known = (await commands.look(partner_id)).members
+    async def shown(request: AnyRequest, email: str = "", faults: tuple[str, ...] = ()) -> Html:
+        member = member_of(request)
+        partner = await commands.look(member.partner_id)
+        known = _seen(member, partner)
         members = [
             {**row, "email": known[row["member_id"]].email or KEY_MISSING}
-            for row in await partners.members(partner_id)
+            for row in await partners.members(member.partner_id)
             if row["member_id"] in known
         ]
-        status = 400 if faults else 200
         return console_page(
-            request, "team.html", status, members=members, email=email, faults=faults
+            request,
+            "team.html",
+            400 if faults else 200,
+            members=members,
+            is_waiting=partner.status == "pending" and is_applicant(partner, member.member_id),
+            email=email,
+            faults=faults,
         )
 
     @get(opt=TEAM)
-    async def team(request: AnyRequest, partner_id: PathText) -> Html:
+    async def team(request: AnyRequest) -> Html:
         """List the partner's people."""
-        return await shown(request, partner_id)
+        return await shown(request)
 
-    @post(opt=TEAM)
+    @post(opt={"page": Page("approved")})
     async def add(request: AnyRequest, partner_id: PathText) -> Html:
         """Add a colleague."""
         email = form_of(request).get("email", "")
         fault = email_fault(email)
         if fault is not None:
-            return await shown(request, partner_id, email, (fault,))
+            return await shown(request, email, (fault,))
         await proofs.require(request)  # a colleague could issue keys without this one's passkey
         await commands.add_member(partner_id, email, member_cause(request))
         return lead_to(f"{member_of(request).path}/team")
@@ -58,7 +67,7 @@ def members_router(
     async def confirm(request: AnyRequest, member_id: PathText) -> Html:
         """Explain what removing somebody means, and ask for confirmation."""
         member = member_of(request)
-        who = (await commands.look(member.partner_id)).members.get(member_id)
+        who = _seen(member, await commands.look(member.partner_id)).get(member_id)
         if who is None:
             raise Refusal("member_not_found")
         themselves, email = member_id == member.member_id, who.email or KEY_MISSING
@@ -69,8 +78,21 @@ def members_router(
         """Remove somebody from the team; anybody but oneself takes a fresh proof."""
         member = member_of(request)
         if member_id != member.member_id:
+            if member_id not in _seen(member, await commands.look(member.partner_id)):
+                raise Refusal("member_not_found")
             await proofs.require(request)  # whoever took over an account would be alone in it
         await commands.remove_member(member.partner_id, member_id, member_cause(request))
         return lead_to("/console" if member_id == member.member_id else f"{member.path}/team")
 
     return OneOffRouter(f"{CONSOLE}/team", route_handlers=[team, add, confirm, remove])
+
+
+def _seen(member: Member, partner: Partner) -> Mapping[str, TeamMember]:
+    """Return whom a member sees of the team, and can remove.
+
+    Themselves alone unless the partner is approved: anybody can apply, and before it took an
+    approval they could add all addresses that they know.
+    """
+    if partner.status == "approved":
+        return partner.members
+    return {key: one for key, one in partner.members.items() if key == member.member_id}
