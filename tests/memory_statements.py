@@ -150,9 +150,8 @@ def _draw_secrets(
 
 def _pending_of_address(tables: Tables, hashed: bytes) -> Iterator[Values]:
     for member in tables.where("members", address_hash=hashed, removed_at=None):
-        team = tables.where("members", partner_id=member["partner_id"])
-        first = min(one["member_id"] for one in team) == member["member_id"]
-        if first and tables.where("partners", partner_id=member["partner_id"], status="pending"):
+        wanted = {"partner_id": member["partner_id"], "applied_at": member["added_at"]}
+        if tables.where("partners", status="pending", **wanted):
             yield {"partner_id": member["partner_id"]}
 
 
@@ -160,6 +159,14 @@ def _members_of(tables: Tables, **values: object) -> Iterator[Values]:
     for member in tables.where("members", removed_at=None, **values):
         for partner in tables.where("partners", partner_id=member["partner_id"]):
             yield member | partner
+
+
+def _partners_of_address(tables: Tables, hashed: bytes, limit: int) -> list[Values]:
+    found = [
+        row | {"is_own": row["status"] == "approved" or row["added_at"] == row["applied_at"]}
+        for row in _members_of(tables, address_hash=hashed)
+    ]
+    return sorted(found, key=lambda row: (not row["is_own"], row["partner_id"]))[:limit]
 
 
 def _keys_of(tables: Tables, partner_id: object) -> Iterator[Values]:
@@ -275,9 +282,7 @@ READS: dict[str, Callable[..., Any]] = {
     "projections.partners member": lambda tables, partner_id, hashed: _members_of(
         tables, partner_id=partner_id, address_hash=hashed
     ),
-    "projections.partners partners_of_address": lambda tables, hashed: _members_of(
-        tables, address_hash=hashed
-    ),
+    "projections.partners partners_of_address": _partners_of_address,
     "projections.partners last_events": _last_events,
     "projections.partners list_keys": _keys_of,
     "projections.partners sandbox": lambda tables, partner_id: [

@@ -53,12 +53,16 @@ join ledger.partners as p using (partner_id)
 where m.partner_id = $1 and m.address_hash = $2 and m.removed_at is null
 
 -- name: partners_of_address
--- The partners whose team this person belongs to, oldest first.
-select p.partner_id, p.name, p.status, p.applied_at
+-- The partners whose team this person belongs to, $2 at most: first those that are approved, or for
+-- which they applied themselves (`is_own`), then those to which others added them; oldest first.
+select
+    p.partner_id, p.name, p.status, p.applied_at,
+    p.status = 'approved' or m.added_at = p.applied_at as is_own
 from ledger.members as m
 join ledger.partners as p using (partner_id)
 where m.address_hash = $1 and m.removed_at is null
-order by p.partner_id
+order by is_own desc, p.partner_id
+limit $2
 
 -- name: rebind_key
 -- Keys whose hashes cover their whole tokens from now on. That is so once, so no two are one key's.

@@ -33,6 +33,8 @@ _SQL = queries("projections.partners")
 
 ASKS_MAX: Final = 256
 """Requests whose callers are read in one statement."""
+PARTNERS_MAX: Final = 25
+"""Partners of one person that are listed."""
 KNOWN_MAX: Final = 5_000
 """Partners that are kept in memory; one with a few keys takes 2 kB. Others are read each time."""
 
@@ -162,8 +164,13 @@ class PartnersReader:
         return await self._reads.fetch(_SQL.list_members, partner_id)
 
     async def partners_of(self, address_hash: str) -> list[Row]:
-        """Return the partners whose team a person belongs to."""
-        return await self._reads.fetch(_SQL.partners_of_address, bytes.fromhex(address_hash))
+        """Return the partners whose team a person belongs to, one more than PARTNERS_MAX at most.
+
+        `is_own` says of each whether the team approved it, or the person applied for it themselves:
+        anybody could add them to any other, before it took an approval.
+        """
+        hashed = bytes.fromhex(address_hash)
+        return await self._reads.fetch(_SQL.partners_of_address, hashed, PARTNERS_MAX + 1)
 
     async def sandbox(self, partner_id: str) -> Row | None:
         """Return which epoch a partner's sandbox is in, and since when."""

@@ -157,6 +157,7 @@ async def test_without_a_destination_everybody_lands_on_their_home(world, who, h
     if "member" in who:
         partner_id = await service.partners.add("Books", "books@example.com", STAFF)
         await service.partners.add_member(partner_id, EMAIL, STAFF)
+        await service.partners.approve(partner_id, STAFF)
     visitor = Visitor(world)
     token = await asked(world, visitor, "")
     assert (await visitor.post(f"/sign-in/{token}")).headers["location"] == home

@@ -2,6 +2,8 @@
 
 import pytest
 
+from projections.partners.reader import PARTNERS_MAX
+from service.pages.home import Landings
 from tests.pages.visitor import Visitor
 from tests.world import STAFF
 
@@ -67,3 +69,36 @@ async def test_who_was_added_to_an_application_sees_nobody_and_can_leave(shared)
         left = await visitor.post(f"{path}/{members[email]}/remove")
         assert left.headers["location"] == "/console"
     assert await members_of(shared, partner_id) == {}
+
+
+async def test_applications_of_others_lead_nobody_anywhere(shared):
+    """Signing in leads to one's account, and the console lists them apart, as what they are."""
+    victim, added = "led@example.com", shared.service.partners.add_member
+    _, strangers = await applied(shared, "stranger@example.com", "Security notice")
+    await added(strangers, victim, STAFF)
+    visitor = await Visitor(shared).sign_in(victim)
+    landings = Landings(shared.service.accounts.database)
+    assert (await landings.of(visitor.person)).home == "/account"
+    listed = (await visitor.get("/console")).text
+    assert 0 < listed.index("others added you to") < listed.index("Security notice")
+    visitor, own = await applied(shared, victim)
+    assert (await landings.of(visitor.person)).home == "/console"
+    assert (await visitor.get("/console")).headers["location"] == f"/console/{own}"
+    await shared.service.partners.approve(strangers, STAFF)
+    assert "others added you to" not in (await visitor.get("/console")).text
+    await shared.service.partners.revoke(strangers, STAFF)
+    assert (await visitor.get("/console")).headers["location"] == f"/console/{own}"
+
+
+async def test_the_list_of_a_persons_partners_is_bounded(shared):
+    """Their own come first, whatever came before; the page says that there are more."""
+    victim, commands = "crowded@example.com", shared.service.partners
+    for number in range(PARTNERS_MAX + 1):
+        partner_id = await commands.add("<" * 255, f"{number}@example.com", STAFF)
+        await commands.add_member(partner_id, victim, STAFF)
+    visitor, own = await applied(shared, victim, "My own")
+    page = await visitor.get("/console/partners")
+    assert page.text.count('<a href="/console/ptn_') == PARTNERS_MAX
+    assert page.text.index(own) < page.text.index("others added you to")
+    assert f"more teams than the {PARTNERS_MAX}" in page.text
+    assert len(page.content) < 50_000

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from litestar import get, post
 
-from projections.partners.reader import PartnersReader
+from projections.partners.reader import PARTNERS_MAX, PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.decoding import check
 from service.http.router import OneOffRouter
+from service.ledger.database import Row
 from service.pages.gate import member_cause
 from service.pages.shell import lead_to, page
 from service.pages.site_map import Html, Page
@@ -26,15 +27,15 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> OneOffR
     async def start(request: AnyRequest) -> Html:
         """Lead to the person's partner, or to applying for one."""
         mine = await partners.partners_of(signed_in(request).address_hash)
-        if len(mine) == 1:
-            return lead_to(f"/console/{mine[0]['partner_id']}")
-        return page(request, "console/partners.html", partners=mine) if mine else _form(request)
+        own = [one for one in mine if one["is_own"]]
+        if len(own) == 1:
+            return lead_to(f"/console/{own[0]['partner_id']}")
+        return _listed(request, mine) if mine else _form(request)
 
     @get("/console/partners", opt={"page": Page("signed-in")})
     async def choose(request: AnyRequest) -> Html:
         """List the person's partners."""
-        mine = await partners.partners_of(signed_in(request).address_hash)
-        return page(request, "console/partners.html", partners=mine)
+        return _listed(request, await partners.partners_of(signed_in(request).address_hash))
 
     @get("/console/apply", opt={"page": Page("signed-in")})
     async def ask(request: AnyRequest) -> Html:
@@ -62,6 +63,18 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> OneOffR
         return lead_to(f"/console/{partner_id}")
 
     return OneOffRouter("/", route_handlers=[start, choose, ask, apply])
+
+
+def _listed(request: AnyRequest, mine: Sequence[Row]) -> Html:
+    shown = mine[:PARTNERS_MAX]
+    return page(
+        request,
+        "console/partners.html",
+        own=[one for one in shown if one["is_own"]],
+        others=[one for one in shown if not one["is_own"]],
+        has_more=len(mine) > len(shown),
+        listed_max=PARTNERS_MAX,
+    )
 
 
 def _form(
