@@ -26,7 +26,7 @@ from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.partners import decisions
 from service.partners.keys import Token, hash_secret, new_secret, reference_id, successor_id
-from service.partners.past import COUNTED, PAST
+from service.partners.past import COUNTED, PAST, proven
 from service.partners.wire import leads_to
 
 P = ParamSpec("P")
@@ -328,7 +328,9 @@ class PartnerCommands:
             past = await transaction.fold(stream, PAST)
             partner = past.partner
             events = decide(partner, *args, **kwargs)
-            past.changes.allow(events, COUNTED, cause.actor, self.clock())
+            changes = past.changes.of([*proven(partner, events)])
+            renews = decide is decisions.roll_key
+            changes.allow(events, COUNTED, cause.actor, self.clock(), renews=renews)
             if events:
                 key = await _key(transaction, stream, events)
                 public_ids = [event.key_id for event in events if isinstance(event, ApiKeyIssued)]

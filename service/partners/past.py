@@ -1,9 +1,9 @@
 """What commands and pages know of a partner's stream: its state, and who decided on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from service.facts.changes import Changes
+from service.facts.changes import Budgets
 from service.facts.partners import (
     ApiKeyIssued,
     MemberAdded,
@@ -41,8 +41,22 @@ class Past(NamedTuple):
 
     partner: Partner
     decisions: Sequence[Decision] = ()
-    changes: Changes = Changes()
+    changes: Budgets = Budgets()
     settings_changed: bool = False
+
+
+def proven(before: Partner, events: Iterable[Event]) -> Iterator[bool]:
+    """Return of each event whether its page asks for a fresh proof of who makes the change."""
+    url = before.return_url
+    for event in events:
+        match event:
+            case PartnerSettingsChanged():
+                yield event.return_url != url
+                url = event.return_url
+            case ApiKeyIssued():
+                yield event.mode == "live"
+            case _:
+                yield isinstance(event, MemberAdded)
 
 
 def _fold(before: Past, past: Sequence[Recorded]) -> Past:
@@ -51,12 +65,13 @@ def _fold(before: Past, past: Sequence[Recorded]) -> Past:
         for one in past
         if type(one.event) in _STATUS
     ]
+    events = [one.event for one in past]
     return Past(
-        fold((one.event for one in past), before.partner),
+        fold(events, before.partner),
         (*before.decisions, *decided),
-        before.changes.after(past, COUNTED),
+        before.changes.after(past, COUNTED, [*proven(before.partner, events)]),
         before.settings_changed
-        or any(isinstance(one.event, PartnerSettingsChanged) for one in past),
+        or any(isinstance(event, PartnerSettingsChanged) for event in events),
     )
 
 

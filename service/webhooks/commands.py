@@ -15,7 +15,7 @@ from service.ledger.events import Cause, Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
 from service.webhooks import decisions
-from service.webhooks.past import COUNTED, ENDPOINTS
+from service.webhooks.past import COUNTED, ENDPOINTS, proven
 from service.webhooks.queues import Queues
 from service.webhooks.urls import NotPublic, check_url
 
@@ -116,9 +116,11 @@ class EndpointCommands:
         stream = endpoints_stream(partner_id)
 
         async def attempt(transaction: Transaction) -> None:
-            known, changes = await transaction.fold(stream, ENDPOINTS)
+            known, budgets = await transaction.fold(stream, ENDPOINTS)
             events = decide(known, partner_id, *args, **kwargs)
-            changes.allow(events, COUNTED, cause.actor, self.clock())
+            changes = budgets.of([*proven(known, events)])
+            renews = decide is decisions.rotate
+            changes.allow(events, COUNTED, cause.actor, self.clock(), renews=renews)
             if events:
                 key = await _key(transaction, partner_id, events)
                 await transaction.append(Append(stream, known.version, events, cause, key))
