@@ -225,7 +225,7 @@ CONSOLE = [
     Shot(
         "console-usage-month", "developer", at("/console/{partner}/usage?span=month"), titled=False
     ),
-    Shot("console-usage-empty", "pending", at("/console/{pending}/usage"), titled=False),
+    Shot("console-usage-empty", "lonely", at("/console/{quiet}/usage"), titled=False),
     Shot("console-webhooks", "developer", at("/console/{partner}/webhooks")),
     Shot("console-webhooks-empty", "lonely", at("/console/{quiet}/webhooks"), titled=False),
     Shot("console-webhook", "developer", at("/console/{partner}/webhooks/{endpoint}")),

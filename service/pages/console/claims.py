@@ -18,7 +18,7 @@ from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import asked, asked_one_of, mode_of, query_of, sought
 from service.pages.site_map import Html, Page, PathText
 
-CLAIMS: Final = {"page": Page("member", "partner_claims.nav", ACTIVITY)}
+CLAIMS: Final = {"page": Page("approved", "partner_claims.nav", ACTIVITY)}
 PAGE: Final = 50
 STEPS_MAX: Final = 100
 DOCUMENTS_MAX: Final = 100
@@ -58,7 +58,7 @@ def claims_router(
             rows_max=ROWS_MAX,
         )
 
-    @get("/claims.csv", opt={"page": Page("member")})
+    @get("/claims.csv", opt={"page": Page("approved")})
     async def claims_file(request: AnyRequest, partner_id: PathText) -> Stream:
         """Send the same claims as a file."""
         mode, wanted = mode_of(request), _wanted(request)

@@ -32,7 +32,7 @@ from service.pages.console.listing import (
 )
 from service.pages.site_map import Html, Page, PathText
 
-LINKS: Final = {"page": Page("member", "links.nav", ACTIVITY)}
+LINKS: Final = {"page": Page("approved", "links.nav", ACTIVITY)}
 PAGE: Final = 50
 SORTS: Final = ("newest", "oldest")
 _COLUMNS: Final = ("link_id", "partner_user_id", "state", "issued_at", "expires_at")
@@ -71,7 +71,7 @@ def links_router(
             rows_max=ROWS_MAX,
         )
 
-    @get("/links.csv", opt={"page": Page("member")})
+    @get("/links.csv", opt={"page": Page("approved")})
     async def links_file(request: AnyRequest, partner_id: PathText) -> Stream:
         """Send the same links as a file."""
         mode, wanted = mode_of(request), _wanted(request)

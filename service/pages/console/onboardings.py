@@ -47,7 +47,7 @@ def onboardings_router(
     It shows no entity ids of live mode: their customers pass them on.
     """
 
-    @get("/onboardings", opt={"page": Page("member", "onboardings.nav", ACTIVITY)})
+    @get("/onboardings", opt={"page": Page("approved", "onboardings.nav", ACTIVITY)})
     async def onboarding_list(request: AnyRequest, partner_id: PathText) -> Html:
         """List onboardings and what became of them."""
         mode, last = mode_of(request), asked_place(request)
@@ -68,7 +68,7 @@ def onboardings_router(
             rows_max=ROWS_MAX,
         )
 
-    @get("/onboardings.csv", opt={"page": Page("member")})
+    @get("/onboardings.csv", opt={"page": Page("approved")})
     async def onboardings_file(request: AnyRequest, partner_id: PathText) -> Stream:
         """Send the same onboardings as a file."""
         mode = mode_of(request)

@@ -24,7 +24,7 @@ from service.pages.site_map import Html, Page, PathText
 from service.request_log.outcome import read_outcome
 from service.request_log.reader import Filter, RequestsReader
 
-REQUESTS = {"page": Page("member", "calls.nav", ACTIVITY)}
+REQUESTS = {"page": Page("approved", "calls.nav", ACTIVITY)}
 EVENTS_MAX: Final = 100
 PATIENCE_SECONDS: Final = 1.5
 """Longer than reading a call's events ever takes, unless the read model is far behind."""

@@ -73,7 +73,7 @@ class Usage(NamedTuple):
 def usage_router(calls: Readers, limit: int, clock: Clock) -> OneOffRouter:
     """Return the router of usage; `limit` is that of requests a minute."""
 
-    @get("/usage", opt={"page": Page("member", "usage.nav", ACTIVITY)})
+    @get("/usage", opt={"page": Page("approved", "usage.nav", ACTIVITY)})
     async def usage(request: AnyRequest, partner_id: PathText) -> Html:
         """Show calls over time and by endpoint, against the limit where it is by the minute."""
         name = asked_one_of(request, "span", tuple(SPANS)) or "day"
