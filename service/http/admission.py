@@ -222,12 +222,17 @@ class AdmittedRequest:
             self.lane.in_flight += 1
             self.is_late = False
 
+    def give_room_back(self) -> None:
+        """Free its body's room, if it has any."""
+        if self.body_bytes:
+            self.room.give_back(self.owner, self.body_bytes)
+            self.body_bytes = 0
+
     def leave(self) -> None:
         """Leave, once the request is answered."""
         if self.lane is not None:
             self.lane.leave()
-        if self.body_bytes:
-            self.room.give_back(self.owner, self.body_bytes)
+        self.give_room_back()
 
 
 class Admission:

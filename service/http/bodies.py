@@ -24,8 +24,6 @@ is still sending would see its connection reset instead of the response."""
 DRAIN_BYTES_MAX: Final = DRAIN_FACTOR * BODY_BYTES_MAX
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
-_REST_SECONDS: Final = BODY_SECONDS_MAX - LATE_SECONDS
-"""For a body that is late."""
 
 
 def caller_of(request: AnyRequest) -> Caller:
@@ -36,16 +34,19 @@ def caller_of(request: AnyRequest) -> Caller:
 async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> bytes:
     """Return the whole body, once there is room for it.
 
-    Raises Refusal: `payload_too_large`; `service_unavailable` where no room is free in time, or it
-    comes slowly and others wait for its room; or `request_timeout`, also for a connection that
-    closed, and for a late body beside too many.
+    Raises Refusal: `payload_too_large`, from the moment that its size is known however it goes on;
+    `service_unavailable` where no room is free in time, or it comes slowly and others wait for its
+    room; or `request_timeout`, also for a connection that closed, and for a late body beside too
+    many.
     """
     admitted = await _take_room(request, bytes_max)
     loop, has_ended, is_in_the_way = asyncio.get_running_loop(), False, False
+    body = _Body(request, bytes_max)
 
     def is_late() -> None:
         if not has_ended and not deadline.expired():
-            deadline.reschedule(loop.time() + (_REST_SECONDS if admitted.step_out() else 0.0))
+            rest = BODY_SECONDS_MAX - LATE_SECONDS if admitted.step_out() else 0.0
+            deadline.reschedule(loop.time() + rest)
 
     def end() -> None:
         nonlocal is_in_the_way
@@ -59,15 +60,20 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
             late = loop.call_later(LATE_SECONDS, loop.call_soon, is_late)
             try:
                 with admitted.arrives(partial(loop.call_soon, end)):
-                    return await _read(request, bytes_max)
+                    await body.read()
+                if body.is_too_large:
+                    admitted.give_room_back()
+                    await body.drain()
             finally:
                 has_ended = True
                 late.cancel()
                 admitted.step_in()
-    except TimeoutError as error:
-        if is_in_the_way:
-            raise busy(SLOW) from error
-        raise Refusal("request_timeout") from error
+    except (TimeoutError, _ClosedError) as error:
+        if not body.is_too_large:
+            raise _unfinished(error, is_in_the_way=is_in_the_way) from error
+    if body.is_too_large:
+        raise Refusal("payload_too_large")
+    return b"".join(body.pieces)
 
 
 async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
@@ -80,8 +86,8 @@ async def _take_room(request: AnyRequest, bytes_max: int) -> AdmittedRequest:
     admitted: AdmittedRequest = state["admitted"]
     caller: Caller | None = state.get("caller")
     declared = content_length(request.scope)
-    size = bytes_max if declared is None else min(declared, bytes_max)
-    await admitted.hold(caller.partner_id if caller else "", size)
+    size = bytes_max if declared is None else declared
+    await admitted.hold(caller.partner_id if caller else "", size if size <= bytes_max else 0)
     return admitted
 
 
@@ -106,18 +112,49 @@ def content_length(scope: Scope) -> int | None:
     return length
 
 
-async def _read(request: AnyRequest, bytes_max: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    more = True
-    while more and size <= bytes_max * DRAIN_FACTOR:
-        event = await request.receive()
+class _ClosedError(Exception):
+    """The connection closed before the body was complete."""
+
+
+class _Body:
+    """A body as it arrives, of which no more than `bytes_max` are kept."""
+
+    def __init__(self, request: AnyRequest, bytes_max: int) -> None:
+        self.pieces: list[bytes] = []
+        self._declared = content_length(request.scope) or 0
+        self._is_expected = header(request.scope, b"expect") is not None
+        self._receive = request.receive
+        self._bytes_max = bytes_max
+        self._size = 0
+        self._more = True
+
+    @property
+    def is_too_large(self) -> bool:
+        """Return whether what was declared, or has come, is more than may come."""
+        return max(self._declared, self._size) > self._bytes_max
+
+    async def read(self) -> None:
+        """Read it to its end, or until it is too large."""
+        while self._more and not self.is_too_large:
+            self.pieces.append(await self._next())
+
+    async def drain(self) -> None:
+        """Drop what still comes, unless the client waits to be asked for it."""
+        self.pieces.clear()
+        if self._size or not self._is_expected:
+            while self._more and self._size <= self._bytes_max * DRAIN_FACTOR:
+                await self._next()
+
+    async def _next(self) -> bytes:
+        event = await self._receive()
         if event["type"] != "http.request":
-            raise Refusal("request_timeout", "The connection closed before the body was complete.")
-        size += len(event["body"])
-        more = event.get("more_body", False)
-        if size <= bytes_max:
-            chunks.append(event["body"])
-    if size > bytes_max:
-        raise Refusal("payload_too_large")
-    return b"".join(chunks)
+            raise _ClosedError
+        self._size += len(event["body"])
+        self._more = event.get("more_body", False)
+        return event["body"]
+
+
+def _unfinished(error: Exception, *, is_in_the_way: bool) -> Refusal:
+    if isinstance(error, _ClosedError):
+        return Refusal("request_timeout", "The connection closed before the body was complete.")
+    return busy(SLOW) if is_in_the_way else Refusal("request_timeout")

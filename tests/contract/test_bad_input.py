@@ -217,6 +217,26 @@ async def test_a_stalled_body_is_408(partner, monkeypatch):
     refused(await send(partner, "request_connection", endless()), "request_timeout")
 
 
+@pytest.mark.in_process("shortens a deadline, and looks at the room for large bodies")
+@pytest.mark.parametrize("declared", [3_000_000, None])
+async def test_a_body_that_is_too_large_and_stalls_is_413(partner, monkeypatch, declared):
+    """From the moment that its size is known, by what was declared or has come; it has no room."""
+    monkeypatch.setattr(web_body, "BODY_SECONDS_MAX", 0.1)
+    room, held = partner.world.admitted.admission.room, []
+
+    async def half():
+        yield b" " * 1_500_000
+        held.append(room.held.total())
+        await asyncio.Event().wait()
+
+    lengths = {"Content-Length": str(declared)} if declared else {}
+    headers = {"Content-Type": "application/json", **lengths}
+    answer = await partner.call("POST", "/connect-requests", content=half(), headers=headers)
+
+    refused(answer, "payload_too_large")
+    assert held == [0]
+
+
 async def test_unknown_paths_are_not_found(shared):
     """Readings: not_found, whatever the method."""
     with every_row() as row:

@@ -139,6 +139,16 @@ def test_expect_100_continue_is_answered(server):
     assert read(received)[0] == 201
 
 
+@pytest.mark.in_process("is about what our own server asks for")
+def test_a_body_that_would_be_too_large_is_not_asked_for(server):
+    """Whoever expects a 100 gets the 413 instead of it, and the connection is closed."""
+    connected, auth = server
+    answer = exchange(connected, post(TARGET, auth, "Expect: 100-continue", length=3_000_000))
+
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert code(answer) == (413, "payload_too_large")
+
+
 def test_pipelined_requests_are_answered_in_order(server):
     """Three requests in one packet get three answers, in order."""
     connected, auth = server
