@@ -9,6 +9,7 @@ from service.facts.claims import STAGES
 from service.http.scalars import (
     LIMITS,
     OPEN_ENUM,
+    UNIQUE,
     Amount,
     CalendarDate,
     Checked,
@@ -86,6 +87,7 @@ class DocumentRef(msgspec.Struct, frozen=True, kw_only=True):
         described(
             "As answered by POST /documents/upload-url.",
             "entities/ent_example/claims/clk_example/documents/doc_example.pdf",
+            extra=UNIQUE,
         ),
     ]
     mime_type: Annotated[RequiredText, described("As it was uploaded.", "application/pdf")]

@@ -76,14 +76,7 @@ def document_id_of(path: str, entity_id: str, claim_key: str) -> str:
 def references(
     asked: Sequence[tuple[str, str, str]], entity_id: str, claim_key: str
 ) -> list[Reference]:
-    """Return (path, MIME type, filename) triples as references; refuses a path given twice."""
-    seen: dict[str, int] = {}
-    faults: list[str] = []
-    for number, (path, _, _) in enumerate(asked):
-        if seen.setdefault(path, number) != number:
-            faults.append(f"[{number}].storage_path: given more than once")
-    if faults:
-        raise Refusal("validation_failed", field_errors={"document_refs": faults})
+    """Return (path, MIME type, filename) triples, whose paths differ, as references."""
     return [
         Reference(document_id_of(path, entity_id, claim_key), path, mime_type, shown(filename))
         for path, mime_type, filename in asked

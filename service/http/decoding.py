@@ -14,7 +14,7 @@ import msgspec
 import msgspec.inspect as mi
 
 from service.core.errors import Refusal
-from service.http.scalars import struct_info
+from service.http.scalars import REPEATED, struct_info
 from service.http.validation import FAULTS_MAX, field_errors
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -94,7 +94,7 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     query = _BARE_PERCENT.sub("%25", query_string.decode(errors="surrogateescape"))
     for name, text in parse_qsl(query, keep_blank_values=True, errors="surrogateescape"):
         if name in values:
-            repeated[name] = ["given more than once"]
+            repeated[name] = [REPEATED]
         elif name in kinds:
             values[name] = _whole_number(text) if _is_integer(kinds[name]) else text
     return _checked(values, type_, repeated)

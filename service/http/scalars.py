@@ -3,7 +3,7 @@
 A wire type is a `msgspec.Struct` whose fields are of these types. Values stay what the partner
 sent, byte for byte: nothing is trimmed, folded or normalised. Each type carries its rules twice:
 as constraints that msgspec enforces while decoding, and as JSON Schema for the OpenAPI document.
-What msgspec cannot say (an amount, an email address, a moment) is a function in `Meta.extra`,
+What msgspec cannot say (an amount, an email address, a moment, a path once) is in `Meta.extra`,
 which `Checked` runs on the decoded object and service/http/validation.py on the raw value.
 
 An optional field is `Text | UnsetType = UNSET`: absent is fine, null is refused. Where the
@@ -12,7 +12,7 @@ encoded, and is optional but not nullable in the schema.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import cache
@@ -56,6 +56,11 @@ def described(description: str, *examples: object, **rules: Any) -> Meta:  # noq
 
 Check = Callable[[str], str | None]
 """Returns what is wrong with a string, or None."""
+
+UNIQUE: Final[Mapping[str, bool]] = {"unique": True}
+"""In `Meta.extra`: no two objects of an array may have the same string here."""
+
+REPEATED: Final = "given more than once"
 
 _NO_NUL: Final[dict[str, Any]] = {"pattern": r"^[^\u0000]*$"}
 """PostgreSQL cannot store NUL. service/http/decoding.py refuses it; this documents it."""
@@ -200,7 +205,7 @@ Timestamp = Annotated[
 
 
 class Checked(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of a wire type that has an `Amount`, `EmailAddress` or `Rfc3339` as a field.
+    """Base of a wire type whose fields have checks, such as `Amount`, or objects with `UNIQUE`.
 
     Raises ValueError when one is faulty, which msgspec turns into its ValidationError.
     """
@@ -211,6 +216,10 @@ class Checked(msgspec.Struct, frozen=True, kw_only=True):
             value = getattr(self, name)
             if isinstance(value, str) and (fault := check(value)):
                 raise ValueError(f"{name}: {fault}")
+        for name, member in _uniques(type(self)):
+            entries = getattr(self, name) or ()
+            if any(repeated(getattr(entry, member) for entry in entries)):
+                raise ValueError(f"{name}: {member} {REPEATED}")
 
 
 @cache
@@ -228,11 +237,41 @@ def _checks(struct: type[msgspec.Struct]) -> tuple[tuple[str, Check], ...]:
     return tuple((name, check) for name, check in found if check)
 
 
+@cache
+def _uniques(struct: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
+    found = ((field.name, unique_member(field.type)) for field in struct_info(struct).fields)
+    return tuple((name, member) for name, member in found if member)
+
+
 def check_of(kind: mi.Type) -> Check | None:
     """Return the check that a field's type carries in `Meta.extra`, or None."""
+    return _extra(kind, "check")
+
+
+def unique_member(kind: mi.Type) -> str | None:
+    """Return the member that no two objects of an array may share, or None."""
     while isinstance(kind, mi.Metadata):
-        if kind.extra and "check" in kind.extra:
-            return kind.extra["check"]
+        kind = kind.type
+    if not isinstance(kind, mi.ListType) or not isinstance(kind.item_type, mi.StructType):
+        return None
+    fields = kind.item_type.fields
+    return next((field.encode_name for field in fields if _extra(field.type, "unique")), None)
+
+
+def repeated(texts: Iterable[object]) -> Iterator[int]:
+    """Yield the number of each string that came before; what is no string is passed over."""
+    seen = set[str]()
+    for number, text in enumerate(texts):
+        if isinstance(text, str):
+            if text in seen:
+                yield number
+            seen.add(text)
+
+
+def _extra(kind: mi.Type, name: str) -> Any:  # noqa: ANN401 - Meta's
+    while isinstance(kind, mi.Metadata):
+        if kind.extra and name in kind.extra:
+            return kind.extra[name]
         kind = kind.type
     return None
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 import msgspec.inspect as mi
 
-from service.http.scalars import Check
+from service.http.scalars import REPEATED, Check, repeated, unique_member
 
 FAULTS_MAX: Final = 100
 """Faults named in one response; `formErrors` says when there are more."""
@@ -106,6 +106,12 @@ def _list_faults(kind: mi.ListType, value: object, path: str) -> Iterator[FieldF
     # Entries beyond the limit are not checked: a body of 1 MiB may hold 300,000 of them.
     for index, item in enumerate(islice(value, kind.max_length)):
         yield from faults(kind.item_type, item, f"{path}[{index}]")
+    if member := unique_member(kind):
+        entries = islice(value, kind.max_length)
+        for index in repeated(
+            one.get(member) if isinstance(one, dict) else None for one in entries
+        ):
+            yield FieldFault(f"{path}[{index}].{member}", REPEATED)
 
 
 def _scalar_fault(kind: mi.Type, value: object) -> str | None:

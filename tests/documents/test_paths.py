@@ -94,20 +94,6 @@ def test_references_keep_their_order_and_clean_their_names():
     ]
 
 
-def test_a_path_given_twice_is_refused_and_named():
-    """Every repetition is named, not only the first."""
-    one = (GOOD, "application/pdf", "a.pdf")
-    with pytest.raises(Refusal) as refused:
-        paths.references([one, one, one], ENTITY, KEY)
-    assert refused.value.code == "validation_failed"
-    assert refused.value.field_errors == {
-        "document_refs": [
-            "[1].storage_path: given more than once",
-            "[2].storage_path: given more than once",
-        ]
-    }
-
-
 @pytest.mark.parametrize(
     ("ends", "common"),
     [(("a1.pdf",), "a1.pdf"), (("a3.pdf", "a1.pdf", "a2.png"), "a"), (("a.pdf", "b.pdf"), "")],

@@ -174,15 +174,40 @@ def test_every_fault_is_named_by_top_level_field_and_inner_path() -> None:
     [
         ("invoices", {}, 1_000),
         ("partner_invoice_ids", "a", 1_000),
-        ("document_refs", {"storage_path": "a", "mime_type": "b", "filename": "c"}, 100),
+        ("document_refs", None, 100),
     ],
 )
 def test_arrays_are_bounded(field: str, entry: object, most: int) -> None:
     """At the limit is fine, one more is not."""
-    decode(body_with(**{field: [entry] * most}), JSON, ClaimRequest)
-    error = refusal(body_with(**{field: [entry] * (most + 1)}))
+    entries = [reference(str(number)) if entry is None else entry for number in range(most + 1)]
+    decode(body_with(**{field: entries[1:]}), JSON, ClaimRequest)
+    error = refusal(body_with(**{field: entries}))
 
     assert {field: [f"must have at most {most} entries"]} == error.field_errors
+
+
+def reference(path: object) -> dict[str, object]:
+    """Return a reference to a document."""
+    return {"storage_path": path, "mime_type": "application/pdf", "filename": "a.pdf"}
+
+
+def test_a_path_given_twice_is_a_fault_like_others() -> None:
+    """Every repetition is named, not only the first, and beside what else is wrong."""
+    repeated = ["[1].storage_path: given more than once", "[4].storage_path: given more than once"]
+    paths = ["a", "a", 7, 7, "a"]
+    error = refusal(body_with(invoices=[], document_refs=[*map(reference, paths), 1]))
+    only = refusal(body_with(document_refs=[reference("a"), reference("b"), reference("a")]))
+
+    assert error.field_errors == {
+        "invoices": ["must not be empty"],
+        "document_refs": [
+            "[2].storage_path: expected a string",
+            "[3].storage_path: expected a string",
+            "[5]: expected an object",
+            *repeated,
+        ],
+    }
+    assert only.field_errors == {"document_refs": ["[2].storage_path: given more than once"]}
 
 
 def test_the_answer_to_a_body_full_of_faults_is_bounded() -> None:

@@ -68,7 +68,8 @@ CLAIMS = table(
     contract_date=MOMENTS,
     is_written=st.booleans(),
     document_refs=st.lists(
-        table({"storage_path": NAMES, "mime_type": NAMES, "filename": NAMES}), max_size=2
+        table({"storage_path": NAMES | st.just("p"), "mime_type": NAMES, "filename": NAMES}),
+        max_size=2,
     ),
 )
 
