@@ -100,9 +100,7 @@ class DocumentCommands:
         if row is None or row["made"]:
             return []
         key = await self._claim_key(caller, request.partner_claim_id)
-        references = paths.references(asked, request.entity_id, key)
-        if len(set(row["minted"])) != len(references):
-            raise Refusal("document_path_invalid")
+        references = paths.references(asked, request.entity_id, key, set(row["minted"]))
         try:
             # Not all of the claim's: those that nobody names may be many, and each costs.
             prefix = paths.common_prefix(references)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from service.claims.decisions import Upload
 from service.core.errors import Refusal
-from service.documents.paths import Reference
+from service.documents.paths import Reference, refusal
 from service.facts.claims import Claim, Document, DocumentFlagged
 from service.storage.port import StoredObject
 
@@ -15,8 +15,9 @@ def uploads(references: Sequence[Reference], stored: Mapping[str, StoredObject])
     Refuses with `document_not_uploaded` for a missing object, and with `validation_failed` where
     the MIME type is not the one that was uploaded (readings).
     """
-    if any(reference.storage_path not in stored for reference in references):
-        raise Refusal("document_not_uploaded")
+    missing = [nr for nr, one in enumerate(references) if one.storage_path not in stored]
+    if missing:
+        raise refusal("document_not_uploaded", missing)
     faults = [
         f"[{number}].mime_type: the file was uploaded as {stored[one.storage_path].content_type}"
         for number, one in enumerate(references)

@@ -2,10 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final, NamedTuple
 
-from service.core.errors import Refusal
+from service.core.errors import ERRORS, Refusal
 
 EXTENSIONS: Final = {
     "application/pdf": "pdf",
@@ -61,26 +61,40 @@ def storage_path(entity_id: str, claim_key: str, document_id: str, mime_type: st
     return f"{prefix(entity_id, claim_key)}{document_id}.{EXTENSIONS[mime_type]}"
 
 
-def document_id_of(path: str, entity_id: str, claim_key: str) -> str:
-    """Return the document's id; refuses a path that cannot belong to this claim.
+def document_id_of(path: str, entity_id: str, claim_key: str) -> str | None:
+    """Return the document's id, or None for a path that cannot belong to this claim.
 
     The whole path is matched byte for byte: no `..`, no escapes, no similar prefix.
     """
     under = prefix(entity_id, claim_key)
     match = _NAME.fullmatch(path.removeprefix(under)) if path.startswith(under) else None
-    if match is None:
-        raise Refusal("document_path_invalid")
-    return match[1]
+    return match and match[1]
 
 
 def references(
-    asked: Sequence[tuple[str, str, str]], entity_id: str, claim_key: str
+    asked: Sequence[tuple[str, str, str]], entity_id: str, claim_key: str, minted: Container[str]
 ) -> list[Reference]:
-    """Return (path, MIME type, filename) triples, whose paths differ, as references."""
-    return [
-        Reference(document_id_of(path, entity_id, claim_key), path, mime_type, shown(filename))
-        for path, mime_type, filename in asked
-    ]
+    """Return (path, MIME type, filename) triples, whose paths differ, as references.
+
+    Refuses with `document_path_invalid` those that are not among this claim's `minted` paths.
+    """
+    found: list[Reference] = []
+    others: list[int] = []
+    for number, (path, mime_type, filename) in enumerate(asked):
+        document_id = document_id_of(path, entity_id, claim_key)
+        if document_id is None or path not in minted:
+            others.append(number)
+        else:
+            found.append(Reference(document_id, path, mime_type, shown(filename)))
+    if others:
+        raise refusal("document_path_invalid", others)
+    return found
+
+
+def refusal(code: str, numbers: Sequence[int]) -> Refusal:
+    """Return the refusal of some entries of `document_refs`, which its message names."""
+    where = ", ".join(f"document_refs[{number}]" for number in numbers)
+    return Refusal(code, f"{where}: {ERRORS[code].message}")
 
 
 def shown(filename: str) -> str:

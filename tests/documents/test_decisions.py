@@ -42,6 +42,9 @@ def test_one_missing_upload_refuses_all():
     with pytest.raises(Refusal) as refused:
         decisions.uploads([reference("a"), reference("b")], stored("a"))
     assert refused.value.code == "document_not_uploaded"
+    assert refused.value.message == (
+        "document_refs[1]: A referenced document is not in storage yet."
+    )
 
 
 def test_missing_uploads_are_reported_before_differing_types():

@@ -77,21 +77,31 @@ def test_mime_types_match_the_wire_types():
 @pytest.mark.parametrize("bad", BAD, ids=lambda one: one.why)
 def test_any_other_path_is_refused(bad):
     """Paths are matched in full, byte for byte."""
-    with pytest.raises(Refusal) as refused:
-        paths.document_id_of(bad.path, ENTITY, KEY)
-    assert refused.value.code == "document_path_invalid"
+    assert paths.document_id_of(bad.path, ENTITY, KEY) is None
 
 
 def test_references_keep_their_order_and_clean_their_names():
     """Each has the id that its path was minted with."""
     other = GOOD.replace(ID, ID[:-1] + "1")
     found = paths.references(
-        [(other, "image/png", "b/../x.png"), (GOOD, "application/pdf", "a.pdf")], ENTITY, KEY
+        [(other, "image/png", "b/../x.png"), (GOOD, "application/pdf", "a.pdf")],
+        ENTITY,
+        KEY,
+        {GOOD, other},
     )
     assert found == [
         paths.Reference(ID[:-1] + "1", other, "image/png", "b_.._x.png"),
         paths.Reference(ID, GOOD, "application/pdf", "a.pdf"),
     ]
+
+
+def test_every_path_that_was_not_minted_is_named():
+    """By its number, in the message: the code is of the whole request."""
+    asked = [(path, "application/pdf", "a.pdf") for path in ("nowhere", GOOD, f"{GOOD}x")]
+    for minted, named in (({GOOD}, "[0], document_refs[2]"), (set(), "[0], document_refs[1], ")):
+        with pytest.raises(Refusal, match="document_path_invalid") as refused:
+            paths.references(asked, ENTITY, KEY, minted)
+        assert refused.value.message.startswith(f"document_refs{named}")
 
 
 @pytest.mark.parametrize(
