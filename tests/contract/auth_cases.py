@@ -40,6 +40,8 @@ MALFORMED: Final[Mapping[str, Callable[[Keys], str | bytes | None]]] = {
     "other scheme": lambda keys: f"Basic {keys.live}",
     "no scheme": lambda keys: keys.live,
     "two tokens": lambda keys: f"Bearer {keys.live} {keys.live}",
+    "a space after the secret": lambda keys: f"Bearer {keys.live} x",
+    "a space in the secret": lambda keys: f"Bearer {keys.live[:-9]} {keys.live[-9:]}",
     "two headers that a proxy combined": lambda keys: f"Bearer {keys.live}, Basic x",
     "tab for a space": lambda keys: f"Bearer\t{keys.live}",
     "no prefix": lambda keys: f"Bearer {keys.live.removeprefix('pk_live_')}",

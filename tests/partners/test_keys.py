@@ -71,6 +71,7 @@ def test_a_token_is_taken_apart(scheme):
         "Bearer pk_live_.k.s",
         "Bearer pk_live_p..s",
         "Bearer pk_live_p.k.",
+        "Bearer pk_live_p.k.s x",
         "Bearer pk_live_p.k.s\x7f",
         "Bearer pk_live_p.k.é",
         "Bearer pk_live_p.k." + "s" * 600,
