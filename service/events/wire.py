@@ -94,7 +94,8 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
     subject: Annotated[
         str | UnsetType,
         described(
-            "The id of the claim, onboarding or connect link that it is about.",
+            "The id of the claim, onboarding or connect link that it is about; of `endpoint.test`, "
+            "the endpoint's.",
             "clm_01jexample00000000000000000",
         ),
     ] = UNSET
@@ -106,7 +107,7 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
         str,
         described(
             "Its position in the ledger, as receipts and exports name it: a whole number, greater "
-            "in each later event.",
+            "in each later event. Of `endpoint.test`, which is in no ledger, it is 0.",
             "42",
         ),
     ]

@@ -112,6 +112,12 @@ def content_length(scope: Scope) -> int | None:
     return length
 
 
+_CLOSED: Final = (
+    "The connection closed, or the body's chunks were malformed, before the body was complete."
+)
+"""The server tells us of both alike."""
+
+
 class _ClosedError(Exception):
     """The connection closed before the body was complete."""
 
@@ -156,5 +162,5 @@ class _Body:
 
 def _unfinished(error: Exception, *, is_in_the_way: bool) -> Refusal:
     if isinstance(error, _ClosedError):
-        return Refusal("request_timeout", "The connection closed before the body was complete.")
+        return Refusal("request_timeout", _CLOSED)
     return busy(SLOW) if is_in_the_way else Refusal("request_timeout")

@@ -84,8 +84,8 @@ def decode_query(query_string: bytes, type_: type[T]) -> T:
     Raises Refusal: `validation_failed`.
     """
     if len(query_string) > QUERY_BYTES_MAX or query_string.count(b"&") >= QUERY_FIELDS_MAX:
-        message = f"at most {QUERY_BYTES_MAX} bytes and {QUERY_FIELDS_MAX} parameters"
-        raise Refusal("validation_failed", form_errors=[message])
+        most = f"{QUERY_BYTES_MAX} bytes and {QUERY_FIELDS_MAX} parameters"
+        raise Refusal("validation_failed", form_errors=[f"the query string has at most {most}"])
     kinds = {field.encode_name: field.type for field in struct_info(type_).fields}
     values: dict[str, object] = {}
     repeated: dict[str, list[str]] = {}

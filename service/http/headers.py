@@ -11,7 +11,14 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
         {"type": "string", "pattern": "^req_[0-9a-z]{26}$"},
         "req_01jexample0000000000000000",
     ),
-    "X-RateLimit-Limit": ("Requests that your account may make in a minute.", _SECONDS, 120),
+    "X-RateLimit-Limit": (
+        (
+            "Requests that your account may make in a minute; where a 429 refuses a network, the "
+            "failed authentications that it may have, which the other two are then about, too."
+        ),
+        _SECONDS,
+        120,
+    ),
     "X-RateLimit-Remaining": ("Requests left in the window.", _INTEGER, 119),
     "X-RateLimit-Reset": (
         "When the oldest request of the last minute makes room for another: Unix epoch in ms.",

@@ -125,6 +125,17 @@ def test_a_body_in_chunks_is_read(server):
     assert read(exchange(connected, start, *chunks, b"0\r\n\r\n"))[0] == 201
 
 
+@pytest.mark.in_process("is about what our own server tells us of chunks")
+def test_malformed_chunks_are_told_of(server):
+    """Both what may have happened: our server does not tell them apart."""
+    connected, auth = server
+    headers = ("Content-Type: application/json", "Transfer-Encoding: chunked", CLOSE)
+    answer = exchange(connected, head(f"POST {TARGET} HTTP/1.1", auth, *headers), b"zz\r\n")
+
+    assert code(answer) == (408, "request_timeout")
+    assert "chunks were malformed" in read(answer)[1]["message"]
+
+
 def test_expect_100_continue_is_answered(server):
     """The client waits for permission to send, and gets it."""
     connected, auth = server

@@ -97,6 +97,16 @@ def test_every_fault_of_a_query_is_named(query: bytes, errors: object) -> None:
     assert errors == query_errors(query)
 
 
+@pytest.mark.parametrize("query", [b"&z=1" * 100, b"entity_id=" + b"a" * 12_288])
+def test_a_query_string_has_limits(query: bytes) -> None:
+    """As a whole, whatever its parameters are."""
+    with pytest.raises(Refusal) as refused:
+        decode_query(query, ClaimListQuery)
+    assert refused.value.form_errors == [
+        "the query string has at most 12288 bytes and 100 parameters"
+    ]
+
+
 @steady
 @given(st.binary(max_size=60))
 def test_any_query_is_taken_or_refused(query: bytes) -> None:

@@ -15,6 +15,7 @@ from service.documents.paths import BYTES_MAX, EXTENSIONS, UPLOADS_OF_CLAIM_MAX
 from service.facts.claims import STAGES
 from service.http.admission import LATE_OF_ONE_MAX
 from service.http.bodies import BODY_BYTES_MAX, BODY_SECONDS_MAX
+from service.http.decoding import QUERY_BYTES_MAX, QUERY_FIELDS_MAX
 from service.http.scalars import LIMITS
 from service.partner_api.claims import LIMIT_MAX
 from service.partner_api.endpoints import Endpoint
@@ -70,6 +71,7 @@ def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
     return [
         ("requests of a partner, over all its keys", f"{rate_limit_per_minute:,} a minute"),
         ("a request's body", f"{BODY_BYTES_MAX:,} bytes"),
+        ("a query string", f"{QUERY_BYTES_MAX:,} bytes and {QUERY_FIELDS_MAX} parameters"),
         ("time to send a body", f"{BODY_SECONDS_MAX:.0f} seconds"),
         ("bodies of a partner that take longer than a moment", f"{LATE_OF_ONE_MAX} at once"),
         *((what, f"{LIMITS[name]:,} characters") for name, what in _CHARACTERS.items()),

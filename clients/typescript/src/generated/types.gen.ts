@@ -451,7 +451,7 @@ export type CloudEvent = {
      */
     type: 'claim.created' | 'claim.stage_changed' | 'claim.document_flagged' | 'entity.connected' | 'entity.disconnected' | 'onboarding.completed' | 'connect_link.redeemed' | 'connect_link.declined' | 'endpoint.test' | (string & {});
     /**
-     * The id of the claim, onboarding or connect link that it is about.
+     * The id of the claim, onboarding or connect link that it is about; of `endpoint.test`, the endpoint's.
      */
     subject?: string;
     /**
@@ -463,7 +463,7 @@ export type CloudEvent = {
      */
     datacontenttype: string;
     /**
-     * Its position in the ledger, as receipts and exports name it: a whole number, greater in each later event.
+     * Its position in the ledger, as receipts and exports name it: a whole number, greater in each later event. Of `endpoint.test`, which is in no ledger, it is 0.
      */
     sequence: string;
     /**
