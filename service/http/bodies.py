@@ -77,8 +77,19 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
 
 
 async def read_as(request: AnyRequest, type_: type[_T]) -> _T:
-    """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decode` do."""
-    return decode(await read_body(request), header(request.scope, b"content-type"), type_)
+    """Return a request's body as a `type_`. Raises Refusal as `read_body` and `decoded` do."""
+    return decoded(request, await read_body(request), type_)
+
+
+def decoded(request: AnyRequest, body: bytes, type_: type[_T]) -> _T:
+    """Return a body that was read as a `type_`.
+
+    Raises Refusal: `invalid_json` for one that is compressed, and others as `decode` does.
+    """
+    coding = header(request.scope, b"content-encoding")
+    if coding is not None and coding.strip().lower() not in {"", "identity"}:
+        raise Refusal("invalid_json", _CODED)
+    return decode(body, header(request.scope, b"content-type"), type_)
 
 
 async def _take_room(request: AnyRequest, bytes_max: int) -> AdmittedRequest:
@@ -112,6 +123,7 @@ def content_length(scope: Scope) -> int | None:
     return length
 
 
+_CODED: Final = "Compressed bodies are not supported; send it without Content-Encoding."
 _CLOSED: Final = (
     "The connection closed, or the body's chunks were malformed, before the body was complete."
 )

@@ -55,6 +55,7 @@ def _number(text: str) -> float:
 
 
 _untyped: Final = msgspec.json.Decoder(float_hook=_number)
+_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:
@@ -114,19 +115,43 @@ def _decode_slowly(body: bytes, type_: type[T]) -> T:
     try:
         body.decode()
         is_whole = body.rstrip(_SPACE).endswith(b"}")
-        value: object = _untyped.decode(body + _ROOM if is_whole else body)
-    except msgspec.ValidationError as error:
-        # All that remains is an integer of more digits than Python will parse.
-        message = "a number has too many digits"
-        raise Refusal("validation_failed", form_errors=[message]) from error
+        value, errors = _untyped_value(body + _ROOM if is_whole else body, type_)
+    except UnicodeDecodeError as error:
+        where = f"not in UTF-8 (byte {error.start})"
+        raise Refusal("invalid_json", f"The body is not valid JSON: {where}.") from error
     except msgspec.DecodeError as error:
         where = str(error).removeprefix("JSON is malformed: ")
         raise Refusal("invalid_json", f"The body is not valid JSON: {where}.") from error
-    except (ValueError, RecursionError) as error:
-        raise Refusal("invalid_json") from error
+    except RecursionError as error:
+        raise Refusal("invalid_json", "The body is nested too deeply.") from error
     if not isinstance(value, dict):
         raise Refusal("validation_failed", form_errors=["expected an object"])
-    return _checked(cast("dict[str, object]", value), type_, {})
+    return _checked(cast("dict[str, object]", value), type_, errors)
+
+
+def _untyped_value(body: bytes, type_: type[T]) -> tuple[object, dict[str, list[str]]]:
+    """Return what a body says, and the faults of fields with integers that Python will not parse.
+
+    Unknown fields may have them, as in the pass with types.
+    """
+    try:
+        return _untyped.decode(body), {}
+    except msgspec.ValidationError:
+        pass  # all that it can be is such an integer, wherever it is
+    try:
+        fields = _fields.decode(body)
+    except msgspec.ValidationError:
+        return None, {}  # no object
+    values: dict[str, object] = {}
+    errors: dict[str, list[str]] = {}
+    for name in [field.encode_name for field in struct_info(type_).fields]:
+        if name not in fields:
+            continue
+        try:
+            values[name] = _untyped.decode(fields[name])
+        except msgspec.ValidationError:
+            errors[name] = ["a number has too many digits"]
+    return values, errors
 
 
 def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, list[str]]) -> T:

@@ -15,8 +15,8 @@ from service.claims.wire import (
     ClaimRequest,
     ClaimResponse,
 )
-from service.http.bodies import AnyRequest, caller_of, header, read_body
-from service.http.decoding import decode, decode_query
+from service.http.bodies import AnyRequest, caller_of, decoded, read_body
+from service.http.decoding import decode_query
 from service.http.responses import json_response, replay_headers
 from service.http.scalars import given
 from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Modes, ResponseLink, Success
@@ -117,7 +117,7 @@ def claim_handlers(modes: Modes) -> list[HTTPRouteHandler]:
     async def create_claim(request: AnyRequest) -> Response[bytes]:
         caller = caller_of(request)
         body = await read_body(request)
-        claim = decode(body, header(request.scope, b"content-type"), ClaimRequest)
+        claim = decoded(request, body, ClaimRequest)
         outcome = await modes[caller.mode].claims.create(caller, claim, len(body))
         return json_response(
             ClaimResponse(

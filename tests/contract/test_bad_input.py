@@ -1,6 +1,7 @@
 """Bad input: every case gets the envelope and its code, never a 5xx."""
 
 import asyncio
+import gzip
 import json
 from itertools import product
 
@@ -188,6 +189,18 @@ async def test_of_duplicate_keys_the_last_wins(partner):
     assert (await send(partner, "request_connection", content)).status_code == 201
     content = b'{"partner_user_id": "u", "partner_user_id": 1}'
     assert fields(await send(partner, "request_connection", content)) == ["partner_user_id"]
+
+
+async def test_a_compressed_body_is_refused(partner):
+    """It is told so; `identity` is no coding."""
+    for coding, status in (("gzip", 400), ("Identity, br", 400), ("Identity", 201)):
+        content = b'{"partner_user_id": "u"}' if status == 201 else gzip.compress(b"{}")
+        headers = {"Content-Type": "application/json", "Content-Encoding": coding}
+        answer = await partner.call("POST", "/connect-requests", content=content, headers=headers)
+        if status == 201:
+            assert answer.status_code == 201
+        else:
+            assert "not supported" in refused(answer, "invalid_json")["message"]
 
 
 async def test_large_bodies_are_refused(partner):

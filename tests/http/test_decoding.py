@@ -107,6 +107,13 @@ def test_malformed_json_is_told_where() -> None:
     assert told == "The body is not valid JSON: trailing comma in object (byte 23)."
 
 
+def test_why_a_body_cannot_be_decoded_is_told() -> None:
+    """Where it is not UTF-8, and that it is nested too deeply; each is another mistake."""
+    other, deep = refusal(b'{"a": "\xff"}'), refusal(b'{"other":' + b"[" * 200_000)
+    assert other.message == "The body is not valid JSON: not in UTF-8 (byte 7)."
+    assert (deep.code, deep.message) == ("invalid_json", "The body is nested too deeply.")
+
+
 @pytest.mark.parametrize("text", [rb'"\ud800"', rb'"\ud800x"'])
 def test_half_a_surrogate_pair_is_not_told_as_a_truncated_body(text: bytes) -> None:
     """Whoever sent all of it would look for the rest in their network."""
@@ -258,11 +265,29 @@ def test_a_huge_number_is_no_string(digits: str) -> None:
 
 
 def test_an_integer_of_too_many_digits_is_refused() -> None:
-    """Python parses no more than 4,300; where it stands is not known."""
+    """Python parses no more than 4,300."""
     error = refusal(b'{"partner_user_id": %s}' % (b"1" * 5_000), type_=ConnectRequest)
 
     assert error.code == "validation_failed"
-    assert error.form_errors == ["a number has too many digits"]
+    assert error.field_errors == {"partner_user_id": ["a number has too many digits"]}
+
+
+def test_a_number_of_too_many_digits_hides_no_fault() -> None:
+    """Of an unknown field it means nothing; of a known one it is a fault beside the others."""
+    digits = b"1" * 5_000
+    with_number = body_with(invoices=[], other="\0")[:-1] + b', "unknown": %s}' % digits
+    both = b'{"entity_id": 1, "defendant": {"name": %s}, "x": [%s]}' % (digits, digits)
+
+    assert refusal(with_number).field_errors == {"invoices": ["must not be empty"]}
+    assert refusal(both).field_errors == {
+        "entity_id": ["expected a string"],
+        "partner_claim_id": ["required"],
+        "defendant": ["a number has too many digits"],
+        "invoices": ["required"],
+    }
+    assert refusal(b"[%s]" % digits).form_errors == ["expected an object"]
+    good = body_with(other="\0")[:-1] + b', "unknown": %s}' % digits
+    assert decode(good, JSON, ClaimRequest).entity_id == "ent_1"
 
 
 @pytest.mark.parametrize(
