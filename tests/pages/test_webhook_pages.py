@@ -52,6 +52,11 @@ _WAIT = Sql(
     " union all select $1, 60 + nr, 'aside_' || nr, 'claim.created', $2, 17, 'infinity', 'HTTP 422'"
     " from generate_series(1, 60) as nr",
 )
+_TAKEN = Sql(
+    "taken",
+    "All but one of the deliveries of an endpoint are made.",
+    "delete from ledger.webhook_deliveries where endpoint_id = $1 and position > 1",
+)
 _FOLLOWS = Sql(
     "follows",
     "An event of a partner that is not queued yet.",
@@ -274,6 +279,23 @@ async def test_a_person_can_open_so_many_pages_a_minute(world):
     assert (await visitor.post("/sign-out")).status_code == 303
     second = await Visitor(world).sign_in("second@example.com")
     assert (await second.get("/security")).status_code == 200
+
+
+async def test_events_that_are_not_queued_yet_are_told_of(world, developer):
+    """All that is queued is listed, so there is no count to compare it with."""
+    visitor, partner_id, path = developer
+    _, drawn = await added(visitor, path)
+    endpoint_id, database = drawn["endpoint_id"], world.service.modes["test"].ledger.database
+    now = system_clock()
+    rests_until = now + timedelta(hours=1)
+    await eventually(lambda: database.writes.fetch(_RESTS, endpoint_id, rests_until))
+    await database.writes.fetch(_WAIT, endpoint_id, now)
+    await database.writes.fetch(_TAKEN, endpoint_id)
+    await database.writes.fetch(_FOLLOWS, partner_id, now)
+    page = await shown(visitor, f"{path}/{endpoint_id}")
+
+    assert "More events are waiting, and are listed as soon as they are queued." in page
+    assert "of more than" not in page
 
 
 async def test_what_is_not_listed_is_told_and_so_is_what_is_waited_for(world, developer):
