@@ -52,6 +52,31 @@ OTHERS_SQL = {
     "service/privacy/find.py",  # names columns as PostgreSQL's catalogue has them
 }
 """Statements outside `service/ledger`, which puts some together, that stand in no queries.sql."""
+TEAM_ALONE = "the service's team alone makes it longer"
+A_LINK = "a link is used once: two events"
+A_CLAIM = "a claim has all its documents from the start, and few stages"
+WHOLE_STREAMS = {
+    "service/claims/commands.py move": A_CLAIM,
+    "service/claims/commands.py show": A_CLAIM,
+    "service/connections/commands.py _usable": A_LINK,
+    "service/documents/checks.py _flag": A_CLAIM,
+    "service/entities/commands.py add": "a command line reads it, and nobody else waits",
+    "service/evidence/checkpoints/lineage.py read_lineages": "one event each time a log is cut",
+    "service/evidence/set_aside.py take_back": "an event is taken back once",
+    "service/mail/composing.py _magic_link": "an onboarding starts, and is completed",
+    "service/onboardings/commands.py _of_link": "an onboarding starts, and is completed",
+    "service/onboardings/commands.py complete": "the business is new: nobody has chosen anything",
+    "service/pages/console/links.py link": A_LINK,
+    "service/partners/reviews.py look": TEAM_ALONE,
+    "service/partners/reviews.py save": TEAM_ALONE,
+    "service/people/addresses.py _known": TEAM_ALONE,
+    "service/people/staff.py add": TEAM_ALONE,
+    "service/people/staff.py by_address": TEAM_ALONE,
+    "service/people/staff.py list": TEAM_ALONE,
+    "service/people/staff.py remove": TEAM_ALONE,
+}
+"""Where all events of a stream are decoded at once, and why they are few."""
+READS = re.compile(r"await ([\w.]+\.)?(\w*transaction|accounts|live|ledgers?(\[\w+\])?)\.read\(")
 
 
 def layers() -> list[str]:
@@ -193,6 +218,21 @@ def test_statements_stand_in_queries_sql():
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found |= {name} if begins.match(node.value) else set()
     assert found == OTHERS_SQL
+
+
+def test_streams_are_read_in_parts():
+    """People make most of them as long as they like: whoever needs more folds, or reads a part.
+
+    What is decoded at once holds up all other requests, and everything else that a worker does.
+    """
+    found = dict[ast.Await, str]()
+    for path in CODE:
+        for function in ast.walk(ast.parse(path.read_text())):  # the outer ones first
+            if isinstance(function, ast.AsyncFunctionDef):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.Await) and READS.match(ast.unparse(node)):
+                        found.setdefault(node, f"{path.relative_to(ROOT)} {function.name}")
+    assert set(found.values()) == set(WHOLE_STREAMS)
 
 
 def test_libraries_of_the_outside_stay_in_their_homes():

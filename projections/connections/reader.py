@@ -20,7 +20,7 @@ from service.ledger.sql import queries
 
 _SQL = queries("projections.connections")
 
-_REGISTRATION_BYTES_MAX: Final = 64 << 10
+REGISTRATION_BYTES_MAX: Final = 64 << 10
 """Of the event that registers a business; real ones have some hundred."""
 
 
@@ -93,7 +93,7 @@ class ConnectionsReader(Reader):
     async def _owned(self, rows: Sequence[Row], address_hash: str) -> list[Row]:
         """Return those of the businesses that the events that registered them say are theirs."""
         streams = [entity_stream(self._ledger.name, row["entity_id"]) for row in rows]
-        begins = StreamPart((EntityRegistered,), 1, _REGISTRATION_BYTES_MAX, len(rows))
+        begins = StreamPart((EntityRegistered,), 1, REGISTRATION_BYTES_MAX, len(rows))
         owned = {
             one.stream_id
             for one in await self._ledger.read_part(streams, begins)

@@ -375,7 +375,16 @@ class Transaction:
     ) -> Event | None:
         """Return a stream's last event of some topics before a version, as `read` does."""
         names = [topic.__name__ for topic in topics]
-        rows = await self.fetch(_SQL.last, stream_id, names, before)
+        return await self._only(await self.fetch(_SQL.last, stream_id, names, before))
+
+    async def read_at(
+        self, stream_id: UUID, version: int, topics: Sequence[type[Event]]
+    ) -> Event | None:
+        """Return a stream's event of a version, if it is of one of these topics, as `read` does."""
+        names = [topic.__name__ for topic in topics]
+        return await self._only(await self.fetch(_SQL.at, stream_id, version, names))
+
+    async def _only(self, rows: Iterable[Row]) -> Event | None:
         return next((one.event for one in await self._checked(tuple(row) for row in rows)), None)
 
     async def _checked(self, rows: Iterable[tuple[Any, ...]]) -> list[Recorded]:

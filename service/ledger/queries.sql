@@ -7,6 +7,12 @@ select coalesce(max(append_id), 0) as last from ledger.events
 -- A row where there are events.
 select true as found from ledger.events limit 1
 
+-- name: at
+-- Of a stream ($1), the event of a version ($2), if it is of one of these topics ($3).
+select e.originator_id, e.append_id, e.originator_version, e.topic, e.state, e.mac
+from ledger.events as e
+where e.originator_id = $1 and e.originator_version = $2 and e.topic = any($3)
+
 -- name: bound
 -- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one.
 select l.position, e.append_id, e.originator_version, e.topic, e.state, e.mac

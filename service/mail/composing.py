@@ -7,23 +7,22 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
+import msgspec
 import structlog
 
 from projections.connections.reader import access
 from service.facts.claims import ClaimCreated, ClaimStageChanged
 from service.facts.connections import EntityDisconnected
 from service.facts.endpoints import EndpointDisabled
-from service.facts.endpoints import fold as fold_endpoints
-from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
+from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.onboardings import fold as fold_onboarding
-from service.facts.partners import Partner
-from service.facts.partners import fold as fold_partner
+from service.facts.partners import ApiKeyIssued, ApiKeyRevoked, Partner, PartnerSettingsChanged
 from service.ledger.database import Row
-from service.ledger.events import Event, Recorded
-from service.ledger.ledger import StreamPart, Transaction
+from service.ledger.events import Event
+from service.ledger.ledger import Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail import notices
@@ -31,21 +30,21 @@ from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter
 from service.mail.partner_notices import addressees, kind_of, letter_about, told_of
 from service.mail.passkey_notices import PASSKEY_EVENTS, PasskeyEvent, passkey_letter
+from service.mail.past import LIVE_ENDPOINTS, TEAM, team_before
 from service.mail.port import MailRefused
 from service.mail.queueing import (
     ACCOUNT,
     BEYOND,
     DISCONNECTED,
     STAGE,
+    AccountMailSubscriber,
     addressee_of,
     notice_id,
 )
-from service.mail.recipients import PERIOD, Kind
+from service.mail.recipients import Kind
 from service.onboardings.commands import PURPOSE, magic_link
-
-_EVENT_BYTES_MAX: Final = 64 << 10
-_CLAIM_BYTES_MAX: Final = 4 << 20
-"""More than a request may have, which becomes the event."""
+from service.partners.keys import successor_id
+from service.partners.past import PAST
 
 _SQL = queries("service.mail")
 
@@ -120,18 +119,19 @@ class Composer:
 
     async def of_accounts(self, transaction: Transaction, row: Row, _now: datetime) -> Mail:
         """Return a mail of the ledger of accounts; None when it must no longer be sent."""
-        past = await transaction.read(row["stream_id"])
-        event = next((one.event for one in past if one.version == row["version"]), None)
+        event = await _event_of(transaction, row, *AccountMailSubscriber.topics)
         whom = _whom(ACCOUNT, row)
         if event is None or whom is None:
             return None
         if isinstance(event, EndpointDisabled):
-            is_told = await _is_told(transaction, past, row["version"], event)
+            is_told = await _is_told(transaction, row, event)
             return await self._paused(row, whom, event) if is_told else None
         if isinstance(event, PASSKEY_EVENTS):
             return None if whom else await self._made(row, await self._passkey(event))
-        partner = fold_partner(one.event for one in past)
-        before = fold_partner(one.event for one in past if one.version < row["version"])
+        if isinstance(event, ApiKeyIssued) and await _is_of_roll(transaction, row, event):
+            return None
+        partner = (await transaction.fold(row["stream_id"], PAST)).partner
+        before = await _before(transaction, row, partner, event)
         people = told_of(before, event)
         one = whom or (next(iter(people)) if len(people) == 1 else "")
         letter = letter_about(partner, before, event, self._console(partner), one)
@@ -221,15 +221,12 @@ class Composer:
         claim = await transaction.fetchrow(_SQL.claim_told, event.claim_id)
         if claim is None or not claim["stage_mails"] or claim["stage"] != event.stage:
             return None  # it has moved on since, which another mail says
-        begins = StreamPart((ClaimCreated,), 1, _CLAIM_BYTES_MAX, 1)
-        created = [one.event for one in await transaction.read_part([of_claim], begins)]
-        whose = [one.entity_id for one in created if isinstance(one, ClaimCreated)]
-        if whose != [claim["entity_id"]]:
+        created = await transaction.read_at(of_claim, 1, (ClaimCreated,))
+        if not isinstance(created, ClaimCreated) or created.entity_id != claim["entity_id"]:
             raise MailRefused("a read model says that its claim is another business's")
-        part = StreamPart((EntityRegistered, EntityCorrected), 100, _EVENT_BYTES_MAX, 100)
         stream = entity_stream(transaction.ledger_name, claim["entity_id"])
-        entity = [one.event for one in await transaction.read_part([stream], part)]
-        email = next((one.email for one in entity if isinstance(one, EntityRegistered)), None)
+        business = await transaction.read_at(stream, 1, (EntityRegistered,))
+        email = business.email if isinstance(business, EntityRegistered) else None
         if email is None:
             return None
         partner_id, entity_id = claim["partner_id"], claim["entity_id"]
@@ -275,28 +272,38 @@ def _not_ours(row: Row) -> None:
     log.error("mail not queued by this service", message_id=row["message_id"])
 
 
-async def _is_told(
-    transaction: Transaction, past: Sequence[Recorded], version: int, event: EndpointDisabled
-) -> bool:
+async def _is_told(transaction: Transaction, row: Row, event: EndpointDisabled) -> bool:
     """Return whether a pause of live mode is told: the last while it lasts, and one a day."""
-    still = fold_endpoints(one.event for one in past).by_id.get(event.endpoint_id)
-    if still is None or still.disabled != event.reason or still.mode != "live":
+    known = (await transaction.fold(row["stream_id"], LIVE_ENDPOINTS)).get(event.endpoint_id)
+    if known is None or known.disabled != event.reason:
         return False
-    pauses = [
-        one
-        for one in past
-        if isinstance(one.event, EndpointDisabled) and one.event.endpoint_id == event.endpoint_id
-    ]
-    if pauses[-1].version != version:
+    *earlier, (last, _) = known.pauses
+    if last != row["version"]:
         return False
-    since = pauses[-1].meta.at - PERIOD
-    earlier = [notice_id(ACCOUNT, one) for one in pauses[:-1] if one.meta.at > since]
-    return not await transaction.fetch(_SQL.outbox_any_sent, earlier, BEYOND)
+    ids = [notice_id(ACCOUNT, row["stream_id"], version) for version, _ in earlier]
+    return not await transaction.fetch(_SQL.outbox_any_sent, ids, BEYOND)
+
+
+async def _is_of_roll(transaction: Transaction, row: Row, event: ApiKeyIssued) -> bool:
+    """Return whether a key took another's place, which is told with the other's end behind it."""
+    behind = await transaction.read_at(row["stream_id"], row["version"] + 1, (ApiKeyRevoked,))
+    if not isinstance(behind, ApiKeyRevoked):
+        return False
+    return event.key_id == successor_id(event.partner_id, behind.key_id)
+
+
+async def _before(transaction: Transaction, row: Row, partner: Partner, event: Event) -> Partner:
+    """Return a partner with the team and the return URL that it had before an event."""
+    stream, version = row["stream_id"], row["version"]
+    members = team_before(await transaction.fold(stream, TEAM), version)
+    before = msgspec.structs.replace(partner, members=members)
+    if not isinstance(event, PartnerSettingsChanged):
+        return before
+    earlier = await transaction.read_last(stream, (PartnerSettingsChanged,), before=version)
+    url = earlier.return_url if isinstance(earlier, PartnerSettingsChanged) else None
+    return msgspec.structs.replace(before, return_url=url)
 
 
 async def _event_of(transaction: Transaction, row: Row, *topics: type[Event]) -> Event | None:
     """Return the event that a mail is about."""
-    version: int = row["version"]
-    part = StreamPart(topics, versions_max=version, bytes_max=_EVENT_BYTES_MAX, events_max=10_000)
-    events = await transaction.read_part([row["stream_id"]], part)
-    return next((one.event for one in reversed(events) if one.version == version), None)
+    return await transaction.read_at(row["stream_id"], row["version"], topics)

@@ -115,19 +115,18 @@ def _team_letter(
         return notices.invitation(partner_name=name, console=console) if is_told else None
     if whom == event.member_id:
         return notices.membership_ended(partner_name=name, console=console.rpartition("/")[0])
-    email = before.members[event.member_id].email or ""
-    return notices.member_removed(partner_name=name, email=email, console=team)
+    member = before.members.get(event.member_id)
+    if member is None:  # so long ago that it is not known any more
+        return None
+    return notices.member_removed(partner_name=name, email=member.email or "", console=team)
 
 
 def _key_letter(partner: Partner, event: ApiKeyIssued | ApiKeyRevoked, keys: str) -> Letter | None:
-    """Return what is told of a live key: of a roll once, because of the old key's end."""
+    """Return what is told of a live key: of a roll, because of the old key's end."""
     name, key_id = partner.name or "", event.key_id
     if partner.keys[key_id].mode != "live":
         return None
     if isinstance(event, ApiKeyIssued):
-        successors = {successor_id(partner.partner_id, one) for one in partner.keys}
-        if key_id in successors:
-            return None
         return notices.key_issued(partner_name=name, key_id=key_id, console=keys)
     new_key_id = successor_id(partner.partner_id, key_id)
     if new_key_id not in partner.keys:

@@ -4,10 +4,10 @@ Notices are about what has just happened. What is older than a day when it is ha
 that came before this release, is not told any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, system_clock
@@ -27,11 +27,15 @@ from service.facts.partners import (
 )
 from service.facts.passkeys import PasskeyAdded, PasskeyRemoved, PasskeysReset
 from service.ledger.database import Row
-from service.ledger.events import Recorded
+from service.ledger.events import Event, Recorded
+from service.ledger.folding import Folding
 from service.ledger.following.runner import EVENTS_MAX
 from service.ledger.ledger import Transaction
 from service.ledger.projector import arrays
 from service.ledger.sql import queries
+from service.mail.past import LIVE_ENDPOINTS, LIVE_KEYS
+
+S = TypeVar("S")
 
 NOTICE_AGE_MAX: Final = timedelta(days=1)
 DISCONNECTED: Final = "disconnected"
@@ -101,10 +105,15 @@ class AccountMailSubscriber:
     async def handle(self, transaction: Transaction, events: Sequence[Recorded]) -> None:
         """Queue what to send, in the transaction that advances the checkpoint."""
         since = self.clock() - NOTICE_AGE_MAX
+        recent = [one for one in events if one.meta.at > since]
+        live: dict[UUID, Collection[str]] = {
+            **await _folded(transaction, recent, ApiKeyRevoked, LIVE_KEYS),
+            **await _folded(transaction, recent, EndpointDisabled, LIVE_ENDPOINTS),
+        }
         notes = [
             _note(ACCOUNT, one)
-            for one in events
-            if one.meta.at > since and await _is_told(transaction, one)
+            for one in recent
+            if await _is_told(transaction, one, live.get(one.stream_id, ()))
         ]
         if notes:
             await transaction.fetch(_SQL.outbox_note, *arrays(notes))
@@ -115,7 +124,7 @@ def addressee_of(kind: str, row: Row) -> str | None:
 
     None where the row's id does not follow from its event: this service did not queue it.
     """
-    notice = _notice_id(kind, row["stream_id"], row["version"])
+    notice = notice_id(kind, row["stream_id"], row["version"])
     if row["message_id"] == notice:
         return ""
     beginning, sign, who = row["message_id"].partition(SHARE)
@@ -124,29 +133,38 @@ def addressee_of(kind: str, row: Row) -> str | None:
 
 def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
     """Return a row of the outbox."""
-    return notice_id(kind, one), one.stream_id, one.version, one.meta.at
+    return notice_id(kind, one.stream_id, one.version), one.stream_id, one.version, one.meta.at
 
 
-def notice_id(kind: str, one: Recorded) -> str:
-    """Return a notice's id: the event's, and so the same whenever it is made."""
-    return _notice_id(kind, one.stream_id, one.version)
-
-
-def _notice_id(kind: str, stream_id: UUID, version: int) -> str:
+def notice_id(kind: str, stream_id: UUID, version: int) -> str:
+    """Return a notice's id: its event's, and so the same whenever it is made."""
     return f"{kind}-{stream_id}-{version}"
 
 
-async def _is_told(transaction: Transaction, one: Recorded) -> bool:
+async def _folded(
+    transaction: Transaction,
+    events: Sequence[Recorded],
+    topic: type[Event],
+    folding: Folding[S],
+) -> dict[UUID, S]:
+    """Return the states of the streams of such events, each of which is folded once."""
+    streams = {one.stream_id for one in events if isinstance(one.event, topic)}
+    return {stream: await transaction.fold(stream, folding) for stream in streams}
+
+
+async def _is_told(transaction: Transaction, one: Recorded, live: Collection[str]) -> bool:
     """Return whether anybody may have to be told, as of the event: what nobody is, delays others'.
 
-    Not what a member did to an endpoint, test mode's keys, settings other than the return URL, nor
-    anything of a partner that is not approved.
+    Not what a member did to an endpoint, test mode's keys and endpoints, settings other than the
+    return URL, nor anything of a partner that is not approved. `live` are the ids of live mode.
     """
     match one.event:
-        case EndpointDisabled(reason=reason):
-            return reason != "member"
+        case EndpointDisabled(reason=reason, endpoint_id=endpoint_id):
+            return reason != "member" and endpoint_id in live
         case ApiKeyIssued(mode=mode):
             return mode == "live"
+        case ApiKeyRevoked(key_id=key_id):
+            return key_id in live
         case PartnerSettingsChanged(return_url=url):
             topics = (PartnerSettingsChanged,)
             before = await transaction.read_last(one.stream_id, topics, before=one.version)

@@ -7,15 +7,18 @@ a partner's, or a business. Both are checked, so that no row has anything sent e
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import Final
 
-from projections.connections.reader import ConnectionsReader
+from projections.connections.reader import REGISTRATION_BYTES_MAX, ConnectionsReader
 from projections.partners.reader import PartnersReader
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.partners import Partner
 from service.facts.people import StaffAdded, person_id, staff_stream
-from service.ledger.ledger import Ledger
+from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+
+_BEGINS: Final = StreamPart((EntityRegistered,), 1, REGISTRATION_BYTES_MAX, 1)
 
 _SQL = queries("service.people")
 
@@ -52,7 +55,8 @@ class Addresses:
             for member in (await self.partner_of(row["partner_id"])).members.values():
                 if member.email_hash == address_hash:
                     yield member.email
-        for row in await self.businesses.entities_of(address_hash):
-            for one in await self.live.read(entity_stream(self.live.name, row["entity_id"])):
-                if isinstance(one.event, EntityRegistered):
-                    yield one.event.email
+        rows = await self.businesses.entities_of(address_hash)
+        streams = [entity_stream(self.live.name, row["entity_id"]) for row in rows]
+        for one in await self.live.read_part(streams[:1], _BEGINS):  # each has the same address
+            if isinstance(one.event, EntityRegistered):
+                yield one.event.email

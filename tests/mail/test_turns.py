@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from service.facts.endpoints import endpoints_stream
 from service.facts.partners import partner_stream
 from service.ledger.sql import queries
 from service.mail.outbox import ENDS_MAX
@@ -106,3 +107,44 @@ async def test_what_nobody_is_told_is_not_queued(quiet, owner):
     await partners.add_member(partner_id, "another@example.com", STAFF)
     await note_account_mail(quiet)
     assert owner.execute(queued).fetchall() == [(version,) for version in versions]
+
+
+async def test_ends_of_what_is_for_tests_are_not_queued(quiet, owner):
+    """Test keys that end, lent ones among them, and test mode's endpoints that answer 410."""
+    partner = await quiet.partner()
+    partners, endpoints = quiet.service.partners, quiet.service.endpoints
+    await note_account_mail(quiet)
+    owner.execute("delete from accounts.mail_outbox")
+    for _ in range(2):
+        await partners.lend_key(partner.partner_id, STAFF)
+    key = await partners.issue_key(partner.partner_id, "test", STAFF)
+    await partners.revoke_key(partner.partner_id, key.key_id, STAFF)
+    for mode in ("test", "live"):
+        name = f"whe_{mode}"
+        await endpoints.add(partner.partner_id, name, mode, "https://example.com/", [], STAFF)
+        await endpoints.disable(partner.partner_id, name, "gone", STAFF)
+    await note_account_mail(quiet)
+    queued = owner.execute("select stream_id, version from accounts.mail_outbox").fetchall()
+    assert queued == [(endpoints_stream(partner.partner_id), 4)]
+
+
+async def test_a_row_about_a_test_key_is_obsolete(quiet, owner):
+    """An earlier release queued them."""
+    partner = await quiet.partner()
+    stream = partner_stream(partner.partner_id)
+    key = await quiet.service.partners.issue_key(partner.partner_id, "test", STAFF)
+    await quiet.service.partners.revoke_key(partner.partner_id, key.key_id, STAFF)
+    ends = (await quiet.service.partners.look(partner.partner_id)).version
+    outbox = await note_account_mail(quiet)
+    owner.execute("delete from accounts.mail_outbox")
+    for version in (ends - 1, ends):
+        owner.execute(
+            "insert into accounts.mail_outbox"
+            " (message_id, stream_id, version, noted_at, next_attempt_at)"
+            " values (%s, %s, %s, now(), now() - interval '1 minute')",
+            (f"account-{stream}-{version}", stream, version),
+        )
+    while await outbox.step():
+        pass
+    states = owner.execute("select state from accounts.mail_outbox").fetchall()
+    assert (states, mails(quiet)) == ([("obsolete",)] * 2, [])
