@@ -153,7 +153,8 @@ update ledger.sessions as s set seen_at = $3, wrapped = $4, master_key_id = $5 f
 where s.token_hash = $1 and s.wrapped = $2 and s.ended_at is null and u.setting = 'off'
 
 -- name: sign_out_note
--- A person signs out everywhere. Forgets what is older than any mark ($2).
+-- A person signs out everywhere: now, whenever the transaction began, which may have waited for others.
+-- None takes back a later one. Forgets what is older than any mark ($2).
 with forgotten as (
     delete from ledger.sign_outs
     where person_id in (
@@ -163,5 +164,5 @@ with forgotten as (
         for update skip locked
     )
 )
-insert into ledger.sign_outs (person_id, at) values ($1, now())
-on conflict (person_id) do update set at = excluded.at
+insert into ledger.sign_outs as known (person_id, at) values ($1, clock_timestamp())
+on conflict (person_id) do update set at = greatest(known.at, excluded.at)
