@@ -25,7 +25,7 @@ from service.facts.partners import (
 )
 from service.ledger.batching import Batcher
 from service.ledger.database import Row
-from service.ledger.folding import Folding, KeptState
+from service.ledger.folding import SHARES, Folding, KeptState
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
@@ -37,6 +37,8 @@ PARTNERS_MAX: Final = 25
 """Partners of one person that are listed."""
 KNOWN_MAX: Final = 5_000
 """Partners that are kept in memory; one with a few keys takes 2 kB. Others are read each time."""
+PARTS_MAX: Final = 100_000
+"""Of them all: a partner is a part, and so is each key that it ever had, which takes 350 bytes."""
 
 _DECIDING: Final = [
     topic.__name__
@@ -63,6 +65,7 @@ class _Ask(NamedTuple):
 _FOLDING: Final = Folding(
     Partner(),
     lambda before, past: fold((one.event for one in past), before),
+    parts=lambda partner: 1 + len(partner.keys),
     topics=_DECIDING,
     personal=False,
 )
@@ -83,6 +86,7 @@ class PartnersReader:
         self._accounts = accounts
         self._reads = accounts.database.reads
         self._known: dict[str, _Known] = {}
+        self._parts = 0
         self._readings: dict[tuple[object, ...], asyncio.Task[Partner]] = {}
         self._asks: Batcher[_Ask, Row] = make_batcher(
             self._last_events,
@@ -134,10 +138,20 @@ class PartnersReader:
         return kept.state
 
     def _keep(self, partner_id: str, known: _Known) -> None:
-        self._known.pop(partner_id, None)
-        if len(self._known) >= KNOWN_MAX:
-            del self._known[next(iter(self._known))]
+        """Keep a partner; of one with too many keys, as in `KeptStates`, what was known stays."""
+        parts = _FOLDING.parts(known.kept.state)
+        if parts > PARTS_MAX // SHARES:
+            return
+        self._forget(partner_id)
         self._known[partner_id] = known
+        self._parts += parts
+        while len(self._known) > KNOWN_MAX or self._parts > PARTS_MAX:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, partner_id: str) -> None:
+        known = self._known.pop(partner_id, None)
+        if known is not None:
+            self._parts -= _FOLDING.parts(known.kept.state)
 
     async def _last_events(self, asks: Sequence[_Ask]) -> list[Row]:
         return await self._reads.fetch(_SQL.last_events, [ask.stream for ask in asks])

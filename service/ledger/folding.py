@@ -28,6 +28,8 @@ PAGE_EVENTS: Final = 500
 STATES_MAX: Final = 2_000
 PARTS_MAX: Final = 100_000
 """Of all kept states together, as their foldings count them; one takes some 300 bytes."""
+SHARES: Final = 4
+"""One state has at most this part of them all, or it would push out all others."""
 UNUSED_SECONDS: Final = 600.0
 """How long a state is kept that nobody asks for: it may have personal data in the clear."""
 
@@ -95,13 +97,18 @@ class KeptStates:
         return found and found[1]
 
     def put(self, stream_id: UUID, folding: Folding[S], kept: KeptState[S]) -> None:
-        """Keep a state in place of an earlier one; those used longest ago make room."""
+        """Keep a state in place of an earlier one; those used longest ago make room.
+
+        Of one that is too large the earlier state stays, and is read on from each time.
+        """
+        if folding.parts(kept.state) > PARTS_MAX // SHARES:
+            return
         self._drop(stream_id, folding)
         if not kept.version:
             return
         self._kept[stream_id, folding] = asyncio.get_running_loop().time(), kept
         self._parts += folding.parts(kept.state)
-        while len(self._kept) > STATES_MAX or (self._parts > PARTS_MAX and len(self._kept) > 1):
+        while len(self._kept) > STATES_MAX or self._parts > PARTS_MAX:
             self._drop(*next(iter(self._kept)))
 
     def _drop_unused(self) -> None:

@@ -140,7 +140,7 @@ async def test_an_event_of_somebody_else_is_not_folded(accounts):
 async def test_memory_is_bounded(accounts, monkeypatch):
     """In states, in what they are made of, and in how long nobody has asked for one."""
     monkeypatch.setattr(folding, "STATES_MAX", 2)
-    monkeypatch.setattr(folding, "PARTS_MAX", 10)
+    monkeypatch.setattr(folding, "PARTS_MAX", 20)
     weighed = Folding((), VERSIONS.fold, parts=len)
     streams = [uuid4() for _ in range(4)]
     for stream, events in zip(streams, (1, 2, 3, 20), strict=True):
@@ -155,7 +155,32 @@ async def test_memory_is_bounded(accounts, monkeypatch):
     await accounts.fold(streams[1], weighed)
     await accounts.fold(streams[0], weighed)
     assert known() == [0, 1]
-    await accounts.fold(streams[3], weighed)  # too large for any other beside it
-    assert known() == [3]
+    assert len(await accounts.fold(streams[3], weighed)) == 20  # too large for others beside it
+    assert known() == [0, 1]
+    monkeypatch.setattr(folding, "STATES_MAX", 9)
+    for stream in [uuid4() for _ in range(3)]:  # the largest that are kept: all but two make room
+        await append(accounts, approved(stream, 0, 5))
+        await accounts.fold(stream, weighed)
+        await accounts.fold(streams[1], weighed)
+    assert known() == [0, 1]
+    await append(accounts, approved(streams[1], 2, 3))
+    await accounts.fold(streams[1], weighed)
+    assert known() == [1]
     monkeypatch.setattr(folding, "UNUSED_SECONDS", -1.0)
     assert known() == []
+
+
+async def test_a_state_that_is_too_large_is_read_on_from_what_fits(accounts, monkeypatch):
+    """However often it is asked for, it pushes out nothing."""
+    monkeypatch.setattr(folding, "PAGE_EVENTS", 5)
+    monkeypatch.setattr(folding, "PARTS_MAX", 40)
+    weighed = Folding((), VERSIONS.fold, parts=len)
+    stream, other = uuid4(), uuid4()
+    await append(accounts, approved(stream, 0, 41), approved(other, 0, 10))
+    await accounts.fold(other, weighed)
+    whole = await accounts.fold(stream, weighed)
+    for _ in range(2):
+        with decoded() as topics:
+            assert await accounts.fold(stream, weighed) == whole
+            assert len(await accounts.fold(other, weighed)) == 10
+        assert len(topics) == 41 - 9

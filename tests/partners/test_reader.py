@@ -107,6 +107,33 @@ async def test_memory_is_bounded(in_memory, statements, monkeypatch):
         assert (known.partner_id, len(asked)) == (partner.partner_id, reads)
 
 
+async def test_keys_are_bounded_of_all_that_are_known(in_memory, statements, monkeypatch):
+    """A partner with too many keys is read on each time, and pushes out no other."""
+    large, *others = [await in_memory.partner() for _ in range(3)]  # each has two keys
+    for _ in range(3):
+        await in_memory.service.partners.issue_key(large.partner_id, "test", STAFF)
+    known = PartnersReader(in_memory.service.accounts)
+    asked = statements(in_memory.service)
+
+    async def reads(*partners):
+        counted = []
+        for partner in partners:
+            asked.clear()
+            found = await known.current(partner.partner_id)
+            assert found.keys.keys() >= {one.split(".")[1] for one in partner.keys.values()}
+            counted.append(len(asked))
+        return counted
+
+    monkeypatch.setattr(reader, "PARTS_MAX", 23)
+    assert await reads(*others, large, large, *others) == [2, 2, 2, 2, 1, 1]
+    monkeypatch.setattr(reader, "PARTS_MAX", 24)
+    assert await reads(large, large, *others) == [2, 1, 1, 1]
+    monkeypatch.setattr(reader, "SHARES", 1)
+    monkeypatch.setattr(reader, "PARTS_MAX", 8)
+    await in_memory.service.partners.change_settings(large.partner_id, STAFF, return_link=True)
+    assert await reads(large, large, *reversed(others)) == [2, 1, 2, 2]
+
+
 async def test_an_event_of_somebody_else_is_not_believed(in_memory):
     """Nor is what was known before it: 503, until it is set aside."""
     partner = await in_memory.partner()
