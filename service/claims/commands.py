@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from projections.claim_list.reader import ClaimListReader
-from projections.connections.reader import access_from
+from projections.connections.reader import access_from, deciding
 from service.claims import decisions
 from service.claims.decisions import CreateClaim, Created, Upload
 from service.claims.wire import ClaimRequest
@@ -130,7 +130,8 @@ class ClaimCommands:
             [command.connection for command in commands],
             [command.key for command in commands],
         )
-        binding = await self.ledger.binding()
+        begun = [(row["made_id"], row["made_mac"]) for row in rows]
+        binding = await self.ledger.placing([*deciding(*rows), *begun])
         steps = [
             self._step(command, row, binding) for command, row in zip(commands, rows, strict=True)
         ]

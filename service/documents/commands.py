@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from projections.connections.reader import ConnectionsReader, access_from
+from projections.connections.reader import ConnectionsReader, access_from, deciding
 from service.claims.decisions import Upload, stream_of
 from service.claims.wire import ClaimRequest
 from service.core.clock import Clock
@@ -96,7 +96,8 @@ class DocumentCommands:
             stream,
             [path for path, _, _ in asked],
         )
-        access_from(row, connection, await self.ledger.binding()).check_write()
+        binding = await self.ledger.placing(deciding(row))
+        access_from(row, connection, binding).check_write()
         if row is None or row["made"]:
             return []
         key = await self._claim_key(caller, request.partner_claim_id)

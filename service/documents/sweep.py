@@ -170,10 +170,11 @@ class Sweep:
         events of others name.
         """
         ledger, linked, by_others = self._ledger, dict[UUID, bytes](), set[bytes]()
-        binding, erased, unread = await ledger.binding(), set[UUID](), list[Unread]()
+        erased, unread = set[UUID](), list[Unread]()
         topics = (DocumentsAttached, PersonalDataErased)
         with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
             async for rows in each_of(ledger, topics, advance):
+                binding = await ledger.placing((row["append_id"], row["mac"]) for row in rows)
                 for row in rows:
                     _, append_id, stream, version, topic, state, _ = row
                     is_erasure = topic == PersonalDataErased.__name__

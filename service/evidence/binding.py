@@ -1,5 +1,6 @@
 """Recording in the log that every later event has a MAC of the newest key (decision 45)."""
 
+import asyncio
 from datetime import timedelta
 from typing import Final
 
@@ -16,18 +17,27 @@ from service.ledger.writing import Append
 QUIET: Final = timedelta(minutes=15)
 """For so long nothing may have been written without such a MAC: who did may still run."""
 
+ENDED_SECONDS_MAX: Final = 30.0
+"""How long transactions that were open are waited for; the service's own writes take moments."""
+_POLL_SECONDS: Final = 0.1
+
 _SQL = queries("service.evidence")
 
 
 class BindingRefused(Exception):
-    """An event was written without a MAC a moment ago. `str()` tells an operator when."""
+    """Events without such a MAC were written a moment ago, or still may be.
+
+    `str()` tells an operator of them.
+    """
 
 
 async def bind_events(ledger: Ledger, cause: Cause) -> bool:
     """Record that every later event has a MAC by the key that signs now, or by a later one.
 
-    Return whether that is new. Raises BindingRefused where a process may still run that makes none,
-    or signs by an earlier key: what it writes from now on would be set aside.
+    Return whether that is new, once all events are numbered whose transactions were open then.
+
+    Raises BindingRefused where a process may still run that makes none, or signs by an earlier key:
+    what it writes from now on would be set aside. And where such a transaction stays open.
     """
     keys = await ledger.event_keys()
 
@@ -47,7 +57,30 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
 
     is_new = await ledger.decide(attempt, background=BACKGROUND_SECONDS)
     await Sequencer(ledger).number_committed()
+    await _await_open(ledger)
+    await Sequencer(ledger).number_committed()
     return is_new
+
+
+async def _await_open(ledger: Ledger) -> None:
+    """Wait until the transactions have ended that are open now; raises BindingRefused.
+
+    What they have written has no number yet, so it will be set aside if an earlier key signed it.
+    """
+    clock, pool = asyncio.get_running_loop().time, ledger.database.background
+    ends_at = clock() + ENDED_SECONDS_MAX
+    waited = {row["xid"]: row for row in await pool.fetch(_SQL.open_transactions, ledger.name)}
+    while waited:
+        if clock() > ends_at:
+            row = next(iter(waited.values()))
+            raise BindingRefused(
+                f"{ledger.name} has recorded that later events need a MAC of the newest key, but "
+                f"{row['holder']} of {row['login']} has been open since before that, and may still "
+                "commit others: end it, and repeat this"
+            )
+        await asyncio.sleep(_POLL_SECONDS)
+        still = {row["xid"] for row in await pool.fetch(_SQL.open_transactions, ledger.name)}
+        waited = {xid: row for xid, row in waited.items() if xid in still}
 
 
 async def _refuse_recent(ledger: Ledger, transaction: Transaction, signing: int) -> None:

@@ -20,6 +20,22 @@ update ledger.log_findings set
     position = $2, seen = $3, faults = $4, fault_position = $5, fault = $6, mac = $7
 where kind = $1
 
+-- name: open_transactions
+-- Transactions that have written, or prepared to, by logins that may use the schema ($1): an id that none
+-- other has, what to call each, and its login.
+select
+    a.backend_xid::text as xid, 'the transaction of backend ' || a.pid as holder,
+    a.usename::text as login
+from pg_stat_activity as a
+where
+    a.datname = current_database() and a.backend_xid is not null
+    and a.pid <> pg_backend_pid()
+    and has_schema_privilege(a.usesysid, $1::text, 'usage')
+union all
+select p.transaction::text, 'the prepared transaction ' || p.gid, p.owner::text
+from pg_prepared_xacts as p
+where p.database = current_database() and has_schema_privilege(p.owner, $1::text, 'usage')
+
 -- name: set_aside
 -- What was set aside last, at most $2, or under an id: the event's columns, and what its MAC is of.
 select

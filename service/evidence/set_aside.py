@@ -53,10 +53,10 @@ class SetAside(NamedTuple):
 
 async def newest_set_aside(ledger: Ledger) -> list[SetAside]:
     """Return the events that were set aside last, newest first."""
-    binding = await ledger.binding()
     rows = await ledger.database.reads.fetch(_SQL.set_aside, None, LISTED_MAX)
     places = {_place(ledger, row["id"]): row["id"] for row in rows}
     found = await ledger.database.reads.fetch(_SQL.taken_back, list(places), _STATE_BYTES_MAX)
+    binding = await ledger.placing((row["append_id"], row["mac"]) for row in found)
     # Whoever can write to the database can say that an event was taken back, but not with our MAC.
     taken_back = {
         places[row["originator_id"]]: happened_at(row["state"]) for row in binding.ours(found)

@@ -1,6 +1,7 @@
 """From when on a ledger's events need a MAC, and which events count as ours (decision 45)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -15,11 +16,15 @@ from service.ledger.event_macs import (
     event_digest,
     keyed_hash,
 )
+from service.ledger.sql import queries
 
 T = TypeVar("T", bound=StoredRow)
 
 BOUND_TOPIC: Final = "EventsBound"
 """The event that says that every later one has a MAC, by its own key or a later one."""
+
+_UNPLACED: Final[Mapping[int, int]] = MappingProxyType({})
+_SQL = queries("service.ledger")
 
 
 class UnboundEvent(LedgerUnavailable):
@@ -31,17 +36,16 @@ class EventKeyLacking(LedgerUnavailable):
 
 
 class Boundary(NamedTuple):
-    """The event after which every other one needs a MAC, of this key or a later one.
+    """The position after which every event needs a MAC, of this key or a later one.
 
-    Position and append_id 0: from the beginning of the log.
+    Position 0: from the beginning of the log.
     """
 
     position: int
-    append_id: int
     event_key: int = FIRST_KEY
 
 
-SINCE_START: Final = Boundary(0, 0)
+SINCE_START: Final = Boundary(0)
 
 
 def boundary_stream(ledger: str) -> UUID:
@@ -61,10 +65,10 @@ def binding_of(ledger: str, keys: EventKeys, rows: Sequence[Row]) -> "Binding":
 
 def _boundaries(ledger: str, keys: EventKeys, rows: Iterable[Row]) -> Sequence[Boundary]:
     stream, found = boundary_stream(ledger), [SINCE_START] if keys.since_start else []
-    for position, append_id, version, topic, state, mac in rows:
+    for position, version, topic, state, mac in rows:
         is_later = not found or mac[:1] > bytes((found[-1].event_key,))
         if is_later and keys.holds(event_digest(stream, version, topic, state), mac):
-            found.append(Boundary(position, append_id, mac[0]))
+            found.append(Boundary(position, mac[0]))
     return found
 
 
@@ -72,13 +76,15 @@ class Binding(NamedTuple):
     """How to recognise a ledger's own events: the keys, and from when on which MACs are needed.
 
     No boundaries if no event needs a MAC. `named` is the newest key that a numbered `EventsBound`
-    has in its MAC, whoever wrote it.
+    has in its MAC, whoever wrote it. `positions` are those of events that are about to be judged,
+    by their append_ids, as `placing` found them.
     """
 
     ledger: str
     keys: EventKeys
     boundaries: Sequence[Boundary]
     named: int = UNBOUND
+    positions: Mapping[int, int] = _UNPLACED
 
     @property
     def oldest(self) -> int:
@@ -118,8 +124,27 @@ class Binding(NamedTuple):
             return self.keys
         return self.keys._replace(signing=self.oldest)
 
+    async def placing(
+        self,
+        fetch: Callable[..., Awaitable[Sequence[Row]]],
+        events: Iterable[tuple[int | None, bytes | None]],
+    ) -> "Binding":
+        """Return this with the positions of those of some events that only these can tell.
+
+        Given their append_ids and MACs: an event of a key that was retired counts if it was
+        numbered before that. No other is looked up.
+        """
+        retired = bytes((self.oldest,)) if self.boundaries and self.boundaries[-1].position else b""
+        asked = [one for one, mac in events if one is not None and (mac or b"") < retired]
+        if not asked:
+            return self
+        found = await fetch(_SQL.positions, asked)
+        return self._replace(positions={row["append_id"]: row["position"] for row in found})
+
     def oldest_at(self, position: int) -> int:
-        """Return the oldest key by which the event at a position counts."""
+        """Return the oldest key by which the event at a position counts; 0: it has none yet."""
+        if not position:
+            return self.oldest
         before = [one.event_key for one in self.boundaries if one.position < position]
         return before[-1] if before else UNBOUND
 
@@ -147,28 +172,31 @@ class Binding(NamedTuple):
     ) -> bool:
         """Return whether this service wrote an event.
 
-        By the order of appending, as it may have no number yet.
+        One of a retired key counts only at a position before that, among the `positions` of this:
+        an append_id is drawn before its event commits, perhaps long after the key was retired.
         """
         digest = event_digest(stream, version, topic, state)
-        return self.keys.is_ours(digest, mac, oldest=self._oldest_after(append_id))
-
-    def _oldest_after(self, append_id: int) -> int:
-        before = [one.event_key for one in self.boundaries if one.append_id < append_id]
-        return before[-1] if before else UNBOUND
+        oldest = self.oldest_at(self.positions.get(append_id, 0))
+        return self.keys.is_ours(digest, mac, oldest=oldest)
 
     def ours(self, events: Iterable[T]) -> list[T]:
-        """Return those of stored events, with their MACs, that this service wrote."""
+        """Return those of stored events, with their MACs, that this service wrote.
+
+        By their positions, or as `is_ours` does where they have none.
+        """
         signing = self.keys.signing
         usual, made = bytes((signing,)), keyed_hash(self.keys.keys[signing])
         counts = signing >= self.oldest
         found = list[T]()
         for event in events:
-            _, append_id, stream, version, topic, state, mac = event
+            position, append_id, stream, version, topic, state, mac = event
             digest = event_digest(stream, version, topic, state)
             # Nearly all events have the present key, whatever key was valid before it.
-            if (counts and mac == usual + made(digest)) or self.keys.is_ours(
-                digest, mac, oldest=self._oldest_after(append_id)
-            ):
+            if counts and mac == usual + made(digest):
+                found.append(event)
+                continue
+            oldest = self.oldest_at(position or self.positions.get(append_id, 0))
+            if self.keys.is_ours(digest, mac, oldest=oldest):
                 found.append(event)
         return found
 

@@ -155,8 +155,10 @@ async def _grown(
             return None
         rows = rows[1:]
     events: list[StoredEvent] = []
+    placed = ((row["append_id"], row["mac"]) for row in rows)
+    binding = await source.binding.placing(source.fetch, placed)
     for append_id, version, topic, state, mac in rows:
-        source.binding.check(append_id, stream_id, version, topic, state, mac)
+        binding.check(append_id, stream_id, version, topic, state, mac)
         events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
     asked, opened = kept.asked, frozenset[UUID]()
 

@@ -152,8 +152,15 @@ class Ledger:
         self._binding = known
         return known
 
+    async def placing(self, events: Iterable[tuple[int | None, bytes | None]]) -> Binding:
+        """Return how to recognise some events, given their append_ids and MACs.
+
+        It looks positions up where a key was retired, and asks nothing otherwise.
+        """
+        return await (await self.binding()).placing(self.database.reads.fetch, events)
+
     async def ours(self, stored: Sequence[E]) -> list[E]:
-        """Return those of stored events, with their MACs, that this service wrote."""
+        """Return those of stored events, with their positions and MACs, that this service wrote."""
         binding = await self.binding()
         found = binding.ours(stored)
         if len(found) < len(stored) and await self.has_other_keys(binding.keys):
@@ -389,11 +396,16 @@ class Transaction:
 
     async def _checked(self, rows: Iterable[tuple[Any, ...]]) -> list[Recorded]:
         """Decode events, after a check of who wrote them."""
-        events: list[StoredEvent] = []
-        for stream_id, append_id, version, topic, state, mac in rows:
-            self.binding.check(append_id, stream_id, version, topic, state, mac)
+        stored, events = list(rows), list[StoredEvent]()
+        binding = await self.placing((row[1], row[5]) for row in stored)
+        for stream_id, append_id, version, topic, state, mac in stored:
+            binding.check(append_id, stream_id, version, topic, state, mac)
             events.append(StoredEvent(0, append_id, stream_id, version, topic, state))
         return await self.decode(events)
+
+    async def placing(self, events: Iterable[tuple[int | None, bytes | None]]) -> Binding:
+        """Return how to recognise some events, as `Ledger.placing` does."""
+        return await self.binding.placing(self.fetch, events)
 
     def are_ours(self, events: Sequence[StoredEvent]) -> bool:
         """Return whether this service wrote each of the events, numbered or not."""

@@ -15,7 +15,7 @@ where e.originator_id = $1 and e.originator_version = $2 and e.topic = any($3)
 
 -- name: bound
 -- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one.
-select l.position, e.append_id, e.originator_version, e.topic, e.state, e.mac
+select l.position, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
 join ledger.log as l using (append_id)
 where e.originator_id = $1 and e.topic = $2 and octet_length(e.mac) <= 64

@@ -102,7 +102,7 @@ class OnboardingCommands:
         stream = onboarding_stream(
             caller.mode, caller.epoch, caller.partner_id, request.partner_user_id
         )
-        secrets, binding = await self.secrets.get(), await self.ledger.binding()
+        secrets = await self.secrets.get()
 
         async def decide() -> Decided[Started]:
             business = [
@@ -112,6 +112,7 @@ class OnboardingCommands:
             reads = self.ledger.database.reads
             row = always(await reads.fetchrow(_SQL.context, stream, caller.partner_id, *business))
             if row["made"] is not None:
+                binding = await self.ledger.placing([(row["made_id"], row["made_mac"])])
                 binding.check_first(stream, OnboardingStarted.__name__, row)
                 return self._replay(stream, caller, request, row)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)

@@ -118,12 +118,13 @@ class Erasures:
         Raises Unreadable where a later release may have written of some.
         """
         ledger, told = self._ledger, entity.subject_id
+        fetch = ledger.database.background.fetch
         claims, links, genuine = dict[str, UUID](), list[str](), await self._genuine()
         with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
             async for rows in each_of(
                 ledger, (ClaimCreated, ConnectLinkRedeemed), advance, told=told
             ):
-                for stream, event, _ in genuine.events(rows):
+                for stream, event, _ in await genuine.events(fetch, rows):
                     match event:
                         case ClaimCreated() if event.entity_id == told:
                             claims[event.claim_id] = stream
@@ -148,10 +149,10 @@ class Erasures:
 
         Raises UnboundEvent where another than this service wrote that.
         """
-        binding = await self._ledger.binding()
         row = await self._ledger.database.reads.fetchrow(_SQL.facts, claim.stream_id)
         if row is None or row["topic"] != ClaimCreated.__name__:
             return None
+        binding = await self._ledger.placing([(row["made_id"], row["made_mac"])])
         binding.check_first(claim.stream_id, row["topic"], row)
         event, _ = self._ledger.codec.decode(claim.stream_id, 1, row["topic"], row["made"])
         assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so

@@ -1,13 +1,13 @@
 """Reading the events that an erasure decides on, and ignoring those that others wrote."""
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 from uuid import UUID
 
 from service.ledger.binding import Binding
 from service.ledger.codec import Codec
 from service.ledger.database import Row
-from service.ledger.decoding import Unread, described
+from service.ledger.decoding import StoredRow, Unread, described
 from service.ledger.events import Event, Meta, Unreadable
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Transaction
@@ -36,15 +36,19 @@ class Genuine:
         self.unread: list[Unread] = []
         """Without positions. An event may be in it twice."""
 
-    def events(self, rows: Iterable[Row]) -> list[tuple[UUID, Event, Meta]]:
+    async def events(
+        self, fetch: Callable[..., Awaitable[Sequence[Row]]], rows: Sequence[StoredRow]
+    ) -> list[tuple[UUID, Event, Meta]]:
         """Return what events of this service say, with their streams; personal fields are None.
 
-        Raises Unreadable where a later release wrote one.
+        `fetch` runs a statement where the rows were read. Raises Unreadable where a later release
+        wrote one.
         """
         found: list[tuple[UUID, Event, Meta]] = []
+        binding = await self._binding.placing(fetch, ((row[1], row[6]) for row in rows))
         for row in rows:
             _, append_id, stream, version, topic, state, mac = row
-            if not self._binding.is_ours(append_id, stream, version, topic, state, mac):
+            if not binding.is_ours(append_id, stream, version, topic, state, mac):
                 self._note(row, NOT_OURS)
                 continue
             try:
@@ -60,7 +64,7 @@ class Genuine:
     ) -> list[tuple[UUID, Event, Meta]]:
         """Return what the events of one topic in some streams say, as `events` does."""
         rows = await transaction.fetch(_SQL.told, list(streams), topic.__name__, TOLD_BYTES_MAX)
-        return self.events(rows)
+        return await self.events(transaction.fetch, rows)
 
     async def note_others(self, transaction: Transaction, streams: Iterable[UUID]) -> None:
         """Collect what others wrote and has no number: what follows in its stream gets none."""
@@ -69,7 +73,7 @@ class Genuine:
             if not keys.is_ours(row["digest"], row["mac"], oldest=oldest):
                 self._note(row, NOT_OURS)
 
-    def _note(self, row: Row, fault: str) -> None:
+    def _note(self, row: StoredRow, fault: str) -> None:
         _, append_id, stream, version, *_ = row
         self.unread.append(Unread(0, append_id, stream, version, fault))
 

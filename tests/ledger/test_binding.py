@@ -23,10 +23,9 @@ def bindings(draw):
     places = st.lists(
         st.integers(0, PLACES), min_size=len(retiring), max_size=len(retiring), unique=True
     )
-    # Numbered in the order of appending, as they are in one stream; not at the same numbers.
-    pairs = zip(sorted(draw(places)), sorted(draw(places)), retiring, strict=True)
+    pairs = zip(sorted(draw(places)), retiring, strict=True)
     boundaries = [Boundary(*pair) for pair in pairs]
-    since_start = bool(boundaries) and boundaries[0].append_id == 0
+    since_start = bool(boundaries) and boundaries[0].position == 0
     return Binding("live", EventKeys(keys, since_start, newest), boundaries)
 
 
@@ -45,22 +44,56 @@ def events(draw, binding):
     return StoredEvent(position, append_id, *told, draw(st.sampled_from(macs)))
 
 
+async def placing(binding, page):
+    """Return a binding that has looked up, in a log with their positions, what it needs."""
+    positions = {one.append_id: one.position for one in page if one.position}
+
+    async def fetch(_sql, asked):
+        return [{"append_id": one, "position": positions[one]} for one in asked if one in positions]
+
+    return await binding.placing(fetch, [(one.append_id, one.mac) for one in page])
+
+
 @given(st.data())
-def test_a_page_has_those_events_that_are_ours_one_by_one(data):
-    """By the order of appending, whatever their numbers are."""
+async def test_a_page_has_those_events_that_are_ours_one_by_one(data):
+    """By their positions, whether these are in the page or looked up for it."""
     binding = data.draw(bindings())
-    page = data.draw(st.lists(events(binding), max_size=8))
-    assert binding.ours(page) == [one for one in page if binding.is_ours(*one[1:])]
+    page = data.draw(st.lists(events(binding), max_size=8, unique_by=lambda one: one.append_id))
+    placed = await placing(binding, page)
+    ours = binding.ours(page)
+    assert ours == [one for one in page if placed.is_ours(*one[1:])]
+    unplaced = placed.ours([one._replace(position=0) for one in page])
+    assert [one.append_id for one in ours] == [one.append_id for one in unplaced]
 
 
-@given(bindings(), st.integers(1, PLACES + 2))
-def test_an_event_is_ours_by_the_newest_keys_that_counted_where_it_was_appended(binding, append_id):
-    """None is needed before the first boundary; a retired key counts no more after its own."""
-    oldest = max((one[2] for one in binding.boundaries if one[1] < append_id), default=UNBOUND)
+@given(bindings(), st.integers(0, PLACES + 2), st.integers(1, PLACES + 2))
+async def test_an_event_is_ours_by_the_newest_keys_that_counted_at_its_position(
+    binding, position, append_id
+):
+    """None is needed before the first boundary; a retired key counts no more after its own.
+
+    Without a number, nor does it, whenever the event's append_id was drawn.
+    """
+    before = [one for one in binding.boundaries if one.position < (position or PLACES + 9)]
+    oldest = max((one.event_key for one in before), default=UNBOUND)
     told = (UUID(int=1), 1, "Topic", b"{}")
-    page = [StoredEvent(7, append_id, *told)]
+    page = [StoredEvent(position, append_id, *told)]
     for key_id in binding.keys.keys:
         mac = binding.keys._replace(signing=key_id).mac(*told)
-        page.append(StoredEvent(7, append_id, *told, mac))
+        page.append(StoredEvent(position, append_id, *told, mac))
     ours = [0 if one.mac is None else one.mac[0] for one in binding.ours(page)]
     assert ours == [key_id for key_id in (0, *binding.keys.keys) if key_id >= oldest]
+
+
+async def test_nothing_is_looked_up_where_no_event_has_a_retired_key():
+    """Of a claim's decision, too: it stays one round trip."""
+
+    async def fetch(*_):
+        raise AssertionError
+
+    keys = EventKeys({1: KEYS[1], 2: KEYS[2]}, since_start=True, signing=2)
+    binding = Binding("live", keys, [Boundary(0), Boundary(7, 2)])
+    mac = keys.mac(UUID(int=1), 1, "Topic", b"{}")
+    assert await binding.placing(fetch, [(1, mac), (None, None)]) is binding
+    of_start = Binding("live", keys, [Boundary(0)])
+    assert await of_start.placing(fetch, [(1, None), (2, b"\1" + bytes(32))]) is of_start

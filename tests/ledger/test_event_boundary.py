@@ -95,7 +95,7 @@ async def test_once_the_log_says_so_every_event_has_a_mac(older, owner, monkeypa
     assert await bind_events(accounts, CAUSE)
     assert not await bind_events(accounts, CAUSE)
     monkeypatch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
-    assert (await accounts.binding()).boundaries == [Boundary(2, 3)]
+    assert (await accounts.binding()).boundaries == [Boundary(2)]
     write_as_before(owner, approval(older, stream, 2))
     write_as_before(owner, approval(older, forged, 1))
     for one in (stream, forged):

@@ -127,7 +127,7 @@ async def test_an_event_of_somebody_else_is_not_folded(accounts):
     await append(accounts, approved(stream, 0, 2))
     assert len(await accounts.fold(stream, VERSIONS)) == 2
     binding = await accounts.binding()
-    later = (*binding.boundaries, Boundary(1, 0, 2))
+    later = (*binding.boundaries, Boundary(1, 2))
     accounts._binding = binding._replace(boundaries=later)  # noqa: SLF001 - a key was retired
     with pytest.raises(UnboundEvent):
         await accounts.fold(stream, VERSIONS)

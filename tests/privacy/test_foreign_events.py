@@ -39,16 +39,21 @@ def redeemed(mac):
     return 0, 7, *event, KEYS.mac(*event) if mac else None
 
 
-def test_what_nobody_can_read_stops_no_erasure_unless_a_later_release_wrote_it():
+async def nothing(*_):
+    """Find no positions."""
+    return []
+
+
+async def test_what_nobody_can_read_stops_no_erasure_unless_a_later_release_wrote_it():
     """Without a MAC it may be anybody's; what has one may say that a link is the subject's."""
     genuine = Genuine(
         Codec("live", {"ConnectLinkRedeemed": ConnectLinkRedeemed}), Binding("live", KEYS, ())
     )
-    assert genuine.events([redeemed(mac=False)]) == []
+    assert await genuine.events(nothing, [redeemed(mac=False)]) == []
     (left,) = genuine.unread
     assert (left.append_id, left.version, left.fault[:12]) == (7, 2, "Unreadable: ")
     with pytest.raises(Unreadable, match="repeat the command with that release"):
-        genuine.events([redeemed(mac=True)])
+        await genuine.events(nothing, [redeemed(mac=True)])
 
 
 @pytest.fixture

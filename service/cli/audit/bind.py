@@ -17,9 +17,10 @@ async def bind(target: Target, ledger: str | None) -> Fields:
     What has none, or one of an earlier key, is set aside from then on. For an installation that is
     older than the MACs, once every process of the release before has ended; and after
     `keys-at-rest rotate-event-key`, once the new key signs: before that it retires none, and exits
-    with 1. Refused while events come without one. First make sure that every process opens the new
-    key (`ClaimLedgerEventKeyNotOpened` is silent on every server): one that does not can write
-    nothing afterwards.
+    with 1. Refused while events come without one. It waits until the transactions have ended that
+    were open, and exits with 1 if one stays so: then end it, and repeat this. First make sure that
+    every process opens the new key (`ClaimLedgerEventKeyNotOpened` is silent on every server): one
+    that does not can write nothing afterwards.
     """
     rows: list[Fields] = []
     for name in [ledger] if ledger else LEDGERS:
