@@ -15,15 +15,8 @@ where coalesce(bytes_before, 0) < $2
 order by position
 
 -- name: keys_left
--- What became of these data keys: do they exist, and does a stream say that the subject was erased?
-select
-    asked.key_id,
-    exists(select from ledger.data_keys as k where k.key_id = asked.key_id) as is_left,
-    exists(
-        select from ledger.events as e
-        where e.originator_id = asked.key_id and e.topic = 'PersonalDataErased'
-    ) as is_erased
-from unnest($1::uuid[]) as asked (key_id)
+-- Which of these data keys exist.
+select key_id from ledger.data_keys where key_id = any($1::uuid[])
 
 -- name: looked_to
 -- The row about a subject ($1) that has $4 newer ones before a position ($3), up to where the read

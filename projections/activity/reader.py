@@ -1,6 +1,6 @@
 """Timelines: what happened to a thing or by a request, complete however far activity has come."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
@@ -10,8 +10,9 @@ import msgspec
 
 from projections.activity.projector import subjects
 from service.ledger.codec import DAMAGE, State, stored_form
-from service.ledger.database import Connection, Row
+from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
+from service.ledger.erased import erased
 from service.ledger.events import Meta, Unreadable
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import leaf_of
@@ -38,7 +39,7 @@ class TimelineEntry(NamedTuple):
 
     `position` is None before it is numbered. `data` are the fields in the clear, as they were
     recorded; `personal` names the sealed ones, each `sealed`, `erased` or
-    `key missing`: gone, and no erasure says so. `meta` and `data` are
+    `key missing`: gone, and no erasure of this service says so. `meta` and `data` are
     None where the stored event is damaged. `leaf` is the hash that the log has to have of it.
     `is_ours`: its MAC shows that this service wrote it.
     """
@@ -126,8 +127,7 @@ class ActivityReader:
                 looked_to = await connection.fetchval(
                     _SQL.looked_to.on(schema), subject, reached, before, looked_at - 1
                 )
-            keys = await self._keys(connection, found)
-        return Timeline(await self._entries(found, keys), looked_to)
+        return Timeline(await self._entries(found), looked_to)
 
     async def at(self, positions: Sequence[int]) -> list[TimelineEntry]:
         """Return the events at these positions, in order; fewer where they are large.
@@ -136,21 +136,19 @@ class ActivityReader:
         """
         async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
             rows = await connection.fetch(_SQL.at.on(self._ledger.name), positions, PAGE_BYTES_MAX)
-            found = [(row, _stored(row)) for row in rows]
-            keys = await self._keys(connection, found)
-        return await self._entries(found, keys)
+        return await self._entries([(row, _stored(row)) for row in rows])
 
-    async def _keys(
-        self, connection: Connection, found: Sequence[tuple[Row, State | None]]
-    ) -> Mapping[UUID, str]:
+    async def _keys(self, found: Sequence[tuple[Row, State | None]]) -> Mapping[UUID, str]:
+        """Return what became of the data keys of events."""
         sealed = {state.sealed.key for _, state in found if state and state.sealed}
-        keys_left = _SQL.keys_left.on(self._ledger.name)
-        left = await connection.fetch(keys_left, list(sealed)) if sealed else []
-        return {row["key_id"]: _personal(row) for row in left}
+        fetch = self._ledger.database.background.fetch
+        rows = await fetch(_SQL.keys_left, list(sealed)) if sealed else []
+        left = {row["key_id"] for row in rows}
+        gone = await erased(fetch, await self._ledger.binding(), sealed - left)
+        return {one: _personal(one, left, gone) for one in sealed}
 
-    async def _entries(
-        self, found: Sequence[tuple[Row, State | None]], keys: Mapping[UUID, str]
-    ) -> list[TimelineEntry]:
+    async def _entries(self, found: Sequence[tuple[Row, State | None]]) -> list[TimelineEntry]:
+        keys = await self._keys(found)
         stored = [StoredEvent(*tuple(row)[:7]) for row, _ in found]
         ours = {one.append_id for one in await self._ledger.ours(stored)}
         return [
@@ -186,10 +184,10 @@ class ActivityReader:
         )
 
 
-def _personal(row: Row) -> str:
-    if row["is_left"]:
+def _personal(key: UUID, left: Container[UUID], gone: Container[UUID]) -> str:
+    if key in left:
         return "sealed"
-    return "erased" if row["is_erased"] else "key missing"
+    return "erased" if key in gone else "key missing"
 
 
 def _stored(row: Row) -> State | None:

@@ -6,7 +6,6 @@ from typing import Final
 
 import click
 
-from service.cli.output import columns_of
 from service.cli.target import Target
 from service.cli.terminal import progress
 from service.cli.unread import without_effect
@@ -142,9 +141,12 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
     }
     if subject.kind == "entity":
         answer["claims"] = [
-            columns_of(row, "claim_id", "stage")
-            | {"erased": row["erased"] or (with_claims and row["claim_id"] not in done.foreign)}
-            for row in done.claims
+            {
+                "claim_id": one.claim_id,
+                "stage": one.stage,
+                "erased": one.erased or (with_claims and one.claim_id not in done.foreign),
+            }
+            for one in done.claims
         ]
     left = _left(done)
     return Findings(answer, "; ".join(left)) if left else answer

@@ -49,6 +49,21 @@ where
 -- The data keys that are stored among those asked for, also those that came back after an erasure.
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
 
+-- name: erasures
+-- Of each of some streams ($1), the first hundred events of at most $2 bytes that say that its subject
+-- was erased: a genuine one is alone, and others must not fill the memory.
+select
+    0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+from unnest($1::uuid[]) as asked (stream_id)
+cross join lateral (
+    select append_id, originator_id, originator_version, topic, state, mac
+    from ledger.events
+    where
+        originator_id = asked.stream_id and topic = 'PersonalDataErased'
+        and octet_length(state) <= $2
+    order by originator_version limit 100
+) as e
+
 -- name: event_keys
 -- The keys that bind events to this service, wrapped, and whether each may sign by now.
 select

@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 from service.archive.port import ArchiveUnavailable
 from service.core.progress import Advance, Show
-from service.ledger.database import Row
 from service.ledger.decoding import Unread
 from service.ledger.events import Cause
 from service.privacy.documents import Removed
-from service.privacy.erasures import Erased, KeysRemain, Subject
+from service.privacy.erasures import EntityClaim, Erased, KeysRemain, Subject
 from service.privacy.reapply import Parts
 from service.storage.port import StorageUnavailable
 
@@ -24,7 +23,7 @@ class ErasureDone(NamedTuple):
 
     erased: Erased
     objects: Removed
-    claims: list[Row]
+    claims: list[EntityClaim]
     foreign: Sequence[str]
     unread: Sequence[Unread]
 
@@ -80,7 +79,7 @@ async def erase_entity(
     if with_claims:
         subjects = list[Subject]()
         for row in claims:
-            claim = Subject("claim", row["claim_id"], row["stream_id"])
+            claim = Subject("claim", row.claim_id, row.stream_id)
             if await parts.erasures.is_claim_of(claim, entity):
                 subjects.append(claim)
             else:

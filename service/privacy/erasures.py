@@ -23,8 +23,9 @@ from service.facts.connections import ConnectLinkRedeemed, connection_stream, li
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.binding import UnboundEvent
-from service.ledger.database import LedgerUnavailable, Row, transaction_on
+from service.ledger.database import LedgerUnavailable, transaction_on
 from service.ledger.decoding import Unread
+from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.scan import appended, each_of, placed
@@ -60,6 +61,15 @@ class KeysRemain(Exception):
         """Keep the count."""
         super().__init__(text)
         self.count = count
+
+
+class EntityClaim(NamedTuple):
+    """A claim of an entity. It has no stage if the read model lacks it."""
+
+    claim_id: str
+    stream_id: UUID
+    stage: str | None
+    erased: bool
 
 
 class Named(NamedTuple):
@@ -134,15 +144,17 @@ class Erasures:
                             pass
         return Named(claims, links, await placed(ledger, genuine.unread))
 
-    async def claims_of(self, entity: Subject, named: Named) -> list[Row]:
-        """Return an entity's claims (claim_id, stream_id, stage, erased), oldest first.
+    async def claims_of(self, entity: Subject, named: Named) -> list[EntityClaim]:
+        """Return an entity's claims, oldest first.
 
         Those that the log names, and what the read model has beside them, perhaps another's.
         """
         ids, streams = list(named.claims), list(named.claims.values())
-        return await self._ledger.database.background.fetch(
-            _SQL.claims_of_entity, entity.subject_id, ids, streams
-        )
+        fetch = self._ledger.database.background.fetch
+        rows = await fetch(_SQL.claims_of_entity, entity.subject_id, ids, streams)
+        found = {row["stream_id"] for row in rows}
+        gone = await erased(fetch, await self._ledger.binding(), found)
+        return [EntityClaim(*row, erased=row["stream_id"] in gone) for row in rows]
 
     async def made(self, claim: Subject) -> ClaimCreated | None:
         """Return how a claim began, checked to be of this service; None: its stream is another's.

@@ -15,6 +15,7 @@ from service.core.progress import Advance
 from service.ledger.codec import DAMAGE, stored_form
 from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed, KeyUnknown
+from service.ledger.erased import erased
 from service.ledger.events import Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
@@ -65,7 +66,7 @@ async def find_lost_keys(ledger: Ledger, advance: Advance) -> LostKeysFound:
         asked = list({key for key, _ in sealed})
         stored = {row["key_id"]: row for row in await transaction.fetch(_SQL.keys_of_events, asked)}
         gone = {key for key, row in stored.items() if row["wrapped"] is None}
-        lost = {key for key in gone if not stored[key]["is_erased"]}
+        lost = gone - await erased(transaction.fetch, transaction.binding, gone)
         keys = {key: _opened(ledger, row) for key, row in stored.items() if key not in gone}
         return _Page(
             [(key, row) for key, row in sealed if key in lost],

@@ -75,16 +75,7 @@ with found as (
     ) as either
     order by claim_id, rank
 )
-select
-    f.claim_id, f.stream_id, l.stage,
-    coalesce(
-        (
-            select true from ledger.events as e
-            where e.originator_id = f.stream_id and e.topic = 'PersonalDataErased'
-            limit 1
-        ),
-        false
-    ) as erased
+select f.claim_id, f.stream_id, l.stage
 from found as f
 left join ledger.claim_list as l on l.claim_id = f.claim_id
 order by (
@@ -219,14 +210,8 @@ where k.key_id = any($1::uuid[])
 order by k.key_id
 
 -- name: keys_of_events
--- These data keys as they are stored, without a wrapping if they are gone, and whether a stream says
--- that their subject was erased.
-select
-    asked.key_id, k.wrapped, k.master_key_id,
-    exists(
-        select from ledger.events as e
-        where e.originator_id = asked.key_id and e.topic = 'PersonalDataErased'
-    ) as is_erased
+-- These data keys as they are stored, without a wrapping if they are gone.
+select asked.key_id, k.wrapped, k.master_key_id
 from unnest($1::uuid[]) as asked (key_id)
 left join ledger.data_keys as k using (key_id)
 

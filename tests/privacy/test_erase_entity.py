@@ -148,8 +148,8 @@ async def test_claims_are_subjects_of_their_own(privacy):
     whole = await privacy.erase_entity(entity_id, with_claims=True)
     gone = [(await live.show(claim)).erased for claim in claims]
     entries = [path.name for path in (privacy.published / "erasures" / "live").iterdir()]
-    assert [row["claim_id"] for row in alone.claims] == claims
-    assert [row["erased"] for row in alone.claims] == [False] * 3
+    assert [row.claim_id for row in alone.claims] == claims
+    assert [row.erased for row in alone.claims] == [False] * 3
     assert (kept, gone) == ([True] * 3, [True] * 3)
     assert (whole.erased.is_new, len(entries)) == (False, 4)
 
@@ -282,7 +282,7 @@ async def test_a_row_has_no_other_business_erased(privacy, owner):
     labels = "select count(*) from live.data_keys join live.connect_links on stream_id = key_id"
     done = await privacy.erase_entity(entity_id, with_claims=True)
     assert (done.foreign, owner.execute(labels).fetchone()) == ([], (1,))
-    assert [row["claim_id"] for row in done.claims] == [claim_id]
+    assert [row.claim_id for row in done.claims] == [claim_id]
     assert not (await live.claims.show(their_claim)).erased
     owner.execute("update live.claim_list set entity_id = %s", (entity_id,))
     again = await privacy.erase_entity(entity_id, with_claims=True)

@@ -4,8 +4,9 @@ import psycopg
 import pytest
 
 from service.cli.keys_at_rest import verify_all
-from service.cli.verdict import Fine
+from service.cli.verdict import Findings, Fine
 from service.privacy import lost_keys
+from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.privacy.links import labelled_link
 from tests.world import STAFF
 
@@ -65,6 +66,28 @@ from live.events as e
 join live.claim_list as l on l.stream_id = e.originator_id and e.originator_version = 1
 where l.claim_id = %s
 """
+
+
+async def test_nobody_elses_word_makes_a_lost_key_an_erasure(privacy, remove_keys, owner):
+    """Whoever has the login removed a key, and keeps an event waiting that says it was erased.
+
+    Nor is a claim erased by it whose key is there.
+    """
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    kept, lost = [await claim_of(partner, entity_id, name) for name in "ab"]
+    await privacy.number()
+    remove_keys(lost)
+    rows = owner.execute("select stream_id from live.claim_list").fetchall()
+    said = [RawEvent(stream, 9, "PersonalDataErased", b"{}") for (stream,) in rows]
+    with owner.transaction():
+        owner.execute("select from live.head for update")
+        await write_foreign(privacy.service.ledger("live"), *said)
+        answer = await verify_all(privacy.service)
+        done = await privacy.erase_entity(entity_id)
+    assert type(answer) is Findings
+    assert [one["subject"] for one in answer["lost_keys"]] == [lost]
+    assert [(one.claim_id, one.erased) for one in done.claims] == [(kept, False), (lost, False)]
 
 
 async def test_lost_keys_are_listed(privacy, remove_keys, owner, monkeypatch):

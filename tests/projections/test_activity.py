@@ -10,6 +10,7 @@ from service.facts.claims import Document
 from service.ledger.events import Meta, Recorded
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
+from tests.ledger.raw_events import RawEvent, write_foreign, write_raw
 from tests.ledger.samples import AT, CANARY, META, STREAM, sample
 from tests.world import STAFF, settings_for, world_on
 
@@ -170,23 +171,27 @@ async def test_data_that_are_none_are_shown_as_damage(told, owner):
     assert [(one.meta, one.data) for one in strange] == [(None, None)] * 2
 
 
-async def test_personal_fields_are_named_and_not_shown(told, owner):
-    """Encrypted while their key exists, erased or missing afterwards."""
+async def test_personal_fields_are_named_and_not_shown(told, quiet, owner):
+    """Encrypted while their key exists, missing afterwards, and erased if this service says so."""
     _, _, claim_id, reader = told
+    live = quiet.service.ledger("live")
     before = await reader.timeline(claim_id, 100)
     owner.execute("delete from live.data_keys")
     missing = await reader.timeline(claim_id, 100)
-    owner.execute(
-        "insert into live.events (originator_id, originator_version, topic, state)"
-        " select originator_id, 99, 'PersonalDataErased', state from live.events"
-        " where originator_id = (select stream_id from live.claim_list where claim_id = %s)"
-        " and originator_version = 1",
-        [claim_id],
+    begun = (
+        "select e.originator_id, e.state from live.events as e join live.claim_list as c"
+        " on c.stream_id = e.originator_id where c.claim_id = %s and e.originator_version = 1"
     )
+    ((stream, state),) = owner.execute(begun, [claim_id]).fetchall()
+    said = RawEvent(stream, 99, "PersonalDataErased", state)
+    await write_foreign(live, said)
+    said_by_others = (await reader.timeline(claim_id, 100))[:3]
+    await write_raw(live, said._replace(version=100))
     after = (await reader.timeline(claim_id, 100))[:3]
     assert [one.personal for one in before] == [{"details": "sealed"}, {"text": "sealed"}, {}]
     lost = "key missing"
-    assert [one.personal for one in missing] == [{"details": lost}, {"text": lost}, {}]
+    for one in (missing, said_by_others):
+        assert [entry.personal for entry in one] == [{"details": lost}, {"text": lost}, {}]
     assert [one.personal for one in after] == [{"details": "erased"}, {"text": "erased"}, {}]
     assert [one.data for one in before] == [one.data for one in after]
     assert "Debtor" not in str(before)
