@@ -121,6 +121,7 @@ def test_gaps_and_altered_events_are_reported(team):
                     "'XLineageBegun' is no event of this ledger",
                     "the event is not the one that was hashed there",
                     "its stored checkpoint is of a lineage that the log has lost",
+                    "A stream has an event that this service did not write",
                 ],
             ),
         ):

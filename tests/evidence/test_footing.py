@@ -15,7 +15,7 @@ from service.facts.partners import PartnerRevoked, partner_stream
 from service.ledger.events import Meta
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import ALTER, KEY, REHASH
+from tests.evidence.checkpointing import ALTER, KEY, REHASH, lose
 from tests.ledger.raw_events import RawEvent, append_with_macs, number_past_the_sequencer
 from tests.world import STAFF
 
@@ -47,9 +47,10 @@ async def partners(service, checkpoints):
     return made
 
 
-async def replay(ledger, position, keys=(KEY,)):
+async def replay(ledger, position, keys=(KEY,), published=None):
     """Return what a replay rests on."""
-    async with replayed(ledger, position, lambda _steps: None, keys) as state:
+    replaying = replayed(ledger, position, lambda _steps: None, keys, published=published)
+    async with replaying as state:
         return state.footing
 
 
@@ -78,6 +79,34 @@ async def test_an_answer_names_the_checkpoint_that_it_rests_on(service, partners
     answer = await shown(service, partners[2])
     assert [one["size"] for one in answer["rests_on"]] == [5]
     assert not isinstance(answer, Findings)
+
+
+@pytest.mark.usefixtures("partners")
+async def test_a_log_that_lost_what_was_published_of_it_is_not_replayed(
+    service, checkpoints, owner, attack
+):
+    """Whoever cut it off removed the checkpoints that said so, but not those in the archive."""
+    accounts, at = service.accounts, service.clock()
+    published = await checkpoints.newest_published()
+    assert (published.size, (await replay(accounts, 7, published=published)).unsigned) == (6, 1)
+    assert (await moment_of(accounts, [KEY], at=at, published=published)).position == 7
+    await lose(owner, attack, 5)
+    assert (await replay(accounts, 5)).size == 5
+    assert await checkpoints.newest_published() == published
+    with pytest.raises(LogFault, match="position 6: a checkpoint was published there, and the"):
+        await replay(accounts, 5, published=published)
+    with pytest.raises(LogFault, match="position 6: a checkpoint was published there, and the"):
+        await moment_of(accounts, [KEY], at=at, published=published)
+
+
+@pytest.mark.usefixtures("partners")
+async def test_a_checkpoint_in_place_of_the_published_one_is_a_fault(service, checkpoints, attack):
+    """Of the same size, and signed with the key: only the archive shows the difference."""
+    published = await checkpoints.newest_published()
+    another = published._replace(root=bytes(32)).sign(KEY)
+    attack(f"update accounts.checkpoints set note = '{another}' where size = 6")  # noqa: S608 - a note of ours
+    with pytest.raises(LogFault, match="stored checkpoint is not the one that was published"):
+        await replay(service.accounts, 2, published=published)
 
 
 async def test_an_event_that_was_altered_in_place_is_in_no_answer(service, partners, attack):

@@ -15,6 +15,7 @@ from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings, Fine
 from service.core.counted import counted
 from service.core.errors import Refusal
+from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.replay.comparison import compare, independent_claims
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.moment import moment_of
@@ -84,13 +85,15 @@ async def replay(
     _check_usage(at, position, name, only, independent=independent)
     ledger = target.service.ledger(name)
     before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
-    with one_line(LogFault, before=before, after=after), ExitStack() as bar:
+    with one_line(LogFault, LedgerForked, before=before, after=after), ExitStack() as bar:
         keys = target.service.settings.checkpoint_keys or ()
-        moment = await moment_of(ledger, keys, at=at, position=position)
+        published = await target.service.checkpoints(name).newest_published()
+        moment = await moment_of(ledger, keys, at=at, position=position, published=published)
         answer: Fields = {"ledger": name} | moment._asdict() | ({"rule": RULE} if at else {})
         size = moment.position
         advance = bar.enter_context(progress(f"replaying {name}", size, unit="events"))
-        async with replayed(ledger, moment.position, advance, keys, only) as state:
+        replaying = replayed(ledger, moment.position, advance, keys, only, published=published)
+        async with replaying as state:
             bar.close()
             answer["rests_on"] = state.footing.shown()
             tables = await _tables(state, name)

@@ -134,7 +134,8 @@ async def report(
         with written(out, force=force) as file:
             writer = _WRITERS[form](file, cover)
             for at in ledgers:
-                part = await part_of(at, period, keys)
+                published = await service.checkpoints(at.name).newest_published()
+                part = await part_of(at, period, keys, published)
                 covering = await _covering(target, part, is_countersigned=is_countersigned)
                 reader = ReportReader(at, part, subject, names, keys, covering)
                 proofs.append(await _written(reader, writer))

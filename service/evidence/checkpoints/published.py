@@ -186,6 +186,19 @@ class PublishedHistory:
             size = following.size
         return size
 
+    async def newest(
+        self, begun: Sequence[LineageBegun], origin: str, known: int
+    ) -> Checkpoint | None:
+        """Return the newest published checkpoint of an origin that binds the log, if there is one.
+
+        Those up to a size that is `known` are not listed, if one of that size was published.
+        """
+        found, behind = self._check(begun), known if await self.has(origin, known) else 0
+        there = [behind, *await self.sizes(origin, behind=behind)]
+        binding = [size for size in there if size and not found.sets_aside(origin, size)]
+        published = await self.get(origin, binding[-1]) if binding else None
+        return None if published is None else published[0]
+
     async def is_empty(self) -> bool:
         """Return whether no checkpoint of this ledger was published, of whichever lineage."""
         return not any([await self.sizes(origin) for origin in await self._origins()])

@@ -136,6 +136,23 @@ class Checkpoints:
                 return found
         return None
 
+    async def newest_published(self) -> Checkpoint | None:
+        """Return the newest published checkpoint that binds the log; None without an archive.
+
+        It was stored before it was published: a log that does not have it lost it. Raises
+        ArchiveUnavailable, and LedgerForked if the log does not know what was published.
+        """
+        if not self.keys or not self.published.has_archive:
+            return None
+        await self.check_archive()
+        begun = await self.published.known(await lineages(self.ledger))
+        for one in reversed(begun):
+            stored = await self._stored.newest(one.origin)
+            known = 0 if stored is None else stored[0].size
+            if (found := await self.published.newest(begun, one.origin, known)) is not None:
+                return found
+        return None
+
     async def all(self, origin: str | None = None) -> list[tuple[Checkpoint, str]]:
         """Return the stored checkpoints, or those of an origin, by size, as `latest` does."""
         return await self._stored.all(origin)

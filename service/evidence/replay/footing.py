@@ -54,18 +54,30 @@ class Footing(NamedTuple):
 class BindingCheckpoints:
     """A ledger's checkpoints that bind its log, by size; each is opened when it is needed."""
 
-    def __init__(self, connection: Connection, ledger: str, keys: Sequence[NoteKey]) -> None:
-        """Read in the caller's transaction, which sees one snapshot."""
+    def __init__(
+        self,
+        connection: Connection,
+        ledger: str,
+        keys: Sequence[NoteKey],
+        published: Checkpoint | None = None,
+    ) -> None:
+        """Read in the caller's transaction, which sees one snapshot.
+
+        `published` was found before it began: the newest one that whoever has the database cannot
+        remove.
+        """
         self._connection = connection
         self._ledger = ledger
         self._keys = keys
+        self._published = published
         self._places: list[tuple[int, str]] = []
 
     async def read(self) -> None:
         """Find out which checkpoints there are; without keys there are none.
 
         Raises LogFault for a checkpoint that we signed and that is of no lineage of the log:
-        altering the event that begins a lineage must not make its events look unsigned.
+        altering the event that begins a lineage must not make its events look unsigned. Nor must
+        removing what was signed of them: the newest published one has to be there.
         """
         if not self._keys:
             return
@@ -76,6 +88,17 @@ class BindingCheckpoints:
         for size, origin in places:
             if lineages.reach(origin) is None and await self._is_signed(size, origin):
                 raise LogFault(size, "its stored checkpoint is of a lineage that the log has lost")
+        await self._hold_to_published()
+
+    async def _hold_to_published(self) -> None:
+        if self._published is None:
+            return
+        origin, size, _ = self._published
+        found = await self._opened((size, origin)) if (size, origin) in self._places else None
+        if found is None:
+            raise LogFault(size, "a checkpoint was published there, and the database has lost it")
+        if found[0] != self._published:
+            raise LogFault(size, "its stored checkpoint is not the one that was published")
 
     async def cover(self, position: int) -> tuple[Checkpoint, CompactRange | None] | None:
         """Return the smallest checkpoint that counts a position, with its tree."""

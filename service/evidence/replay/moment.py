@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from service.core.errors import invalid
 from service.core.garbage import collector_paused
+from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints, check_leaf
 from service.evidence.replay.log_fault import LogFault, refuse_foreign
@@ -42,10 +43,12 @@ async def moment_of(
     *,
     at: datetime | None = None,
     position: int | None = None,
+    published: Checkpoint | None = None,
 ) -> Moment:
     """Return the moment of a time or a position; without either, the end of the log.
 
-    `keys` sign checkpoints. Raises Refusal (`validation_failed`) for a position that the log has
+    `keys` sign checkpoints, and `published` is the newest one that binds the log: a time is looked
+    for in a log that has it. Raises Refusal (`validation_failed`) for a position that the log has
     not reached, and LogFault if its event is not the one that was hashed, or the log does not end
     where its head says.
     """
@@ -62,7 +65,9 @@ async def moment_of(
         if last > size:
             raise invalid("position", f"the log has {size} numbered events")
         if at is not None:
-            last = await _last_by(connection, ledger, keys, at, size)
+            signed = BindingCheckpoints(connection, ledger.name, keys, published)
+            await signed.read()
+            last = await _last_by(connection, ledger, signed, at, size)
         row = await connection.fetchrow(_SQL.event.on(ledger.name), last)
     if row is None and last:
         raise LogFault(last, "its event is gone")
@@ -74,7 +79,7 @@ async def moment_of(
 
 
 async def _last_by(
-    connection: Connection, ledger: Ledger, keys: Sequence[NoteKey], at: datetime, size: int
+    connection: Connection, ledger: Ledger, signed: BindingCheckpoints, at: datetime, size: int
 ) -> int:
     """Return the last position whose event has a time up to then; 0 if there is none.
 
@@ -84,8 +89,6 @@ async def _last_by(
     signed, or has to have a MAC of this service where no checkpoint covers it yet. Raises LogFault
     for another one, and for one that is damaged.
     """
-    signed = BindingCheckpoints(connection, ledger.name, keys)
-    await signed.read()
     goal = await signed.last()
     covered = 0 if goal is None else goal.size
     await connection.fetchrow(_SQL.plan.on(ledger.name))

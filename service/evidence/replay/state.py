@@ -94,13 +94,15 @@ async def replayed(
     advance: Callable[[int], object],
     keys: Sequence[NoteKey] = (),
     wanted: Wanted = EVERYTHING,
+    *,
+    published: Checkpoint | None = None,
 ) -> AsyncGenerator[ReplayedState, None]:
     """Replay the events up to a position; `advance` gets the number of positions passed.
 
     The hash of each event is made again, and the log's hashes have to lead to the root of the first
-    checkpoint that covers them all, or else of the last one, signed by one of `keys`. The MACs of
-    events beyond it are checked. Every event that a row can come of is decoded, and those that
-    `wanted` needs make rows.
+    checkpoint that covers them all, or else of the last one, signed by one of `keys`. The database
+    has to have the newest `published` one. The MACs of events beyond it are checked. Every event
+    that a row can come of is decoded, and those that `wanted` needs make rows.
 
     Raises LogFault where a position is missing, repeated or without its event, for an event that is
     not the one that was hashed, or that this service did not write, and for one that is not in the
@@ -116,7 +118,8 @@ async def replayed(
                 await _scratch(connection, ledger.name, table)
         await connection.execute(_SQL.erasures_table.on(_SCRATCH))
         transaction = Transaction(ledger, connection, binding)
-        goal = await _goal(connection, ledger, keys, position)
+        signed = BindingCheckpoints(connection, ledger.name, keys, published)
+        goal = await _goal(signed, position)
         size = 0 if goal is None else goal.size
         ascent = Ascent(goal, CompactRange())
         replay = _Replay(transaction, ledger, ascent, wanted)
@@ -136,11 +139,8 @@ async def _scratch(connection: Connection, schema: str, table: Table) -> None:
     await connection.execute(f"alter table {_SCRATCH}.{table.name} add {key}")
 
 
-async def _goal(
-    connection: Connection, ledger: Ledger, keys: Sequence[NoteKey], position: int
-) -> Checkpoint | None:
+async def _goal(signed: BindingCheckpoints, position: int) -> Checkpoint | None:
     """Return the checkpoint that the events up to a position can rest on, if there is one."""
-    signed = BindingCheckpoints(connection, ledger.name, keys)
     await signed.read()
     found = await signed.cover(max(1, position))
     return await signed.last() if found is None else found[0]

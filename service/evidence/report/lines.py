@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from projections.activity.reader import ActivityReader, TimelineEntry
 from service.core.progress import Advance
+from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
 from service.evidence.export.export_writer import Signed
 from service.evidence.note import NoteKey
@@ -74,10 +75,15 @@ class ReportLine(NamedTuple):
     personal: Mapping[str, str]
 
 
-async def part_of(ledger: Ledger, period: Period, keys: Sequence[NoteKey]) -> LogPart:
-    """Return the positions of a period; `keys` sign checkpoints. Raises LogFault."""
-    before = await moment_of(ledger, keys, at=period.since - _TICK)
-    within = await moment_of(ledger, keys, at=period.until - _TICK)
+async def part_of(
+    ledger: Ledger, period: Period, keys: Sequence[NoteKey], published: Checkpoint | None = None
+) -> LogPart:
+    """Return the positions of a period; `keys` and `published` as of `moment_of`.
+
+    Raises LogFault.
+    """
+    before = await moment_of(ledger, keys, at=period.since - _TICK, published=published)
+    within = await moment_of(ledger, keys, at=period.until - _TICK, published=published)
     return LogPart(ledger.name, before.position, max(before.position, within.position))
 
 
