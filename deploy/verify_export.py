@@ -210,6 +210,7 @@ def roots_by_consistency(
 NUMBER: Final = "(?:0|[1-9][0-9]{0,18})"
 POSITIVE: Final = "[1-9][0-9]{0,18}"
 LINE_BYTES_MAX: Final = 2**26
+DIGITS_MAX: Final = 1000
 STRING: Final = r'"(?:[^"\\]|\\.)*+"'
 BASE64: Final = "[A-Za-z0-9+/]"
 HASH: Final = BASE64 + "{42}[AEIMQUYcgkosw048]="
@@ -289,11 +290,24 @@ def read_rest(begun: bytes, file: BinaryIO) -> bytes:
 def read_state(event: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON that an event's state is; raises ValueError if it is none.
 
-    "A state that is read has no `NaN` or `Infinity`, and no escape of half a surrogate pair."
+    "A state that is read has no `NaN` or `Infinity`, and no escape of half a surrogate pair. No
+    object in it has a member twice, and no whole number in it has more than 1,000 digits."
     """
-    state = json.loads(event["state"], parse_constant=refuse)
+    state = json.loads(
+        event["state"], parse_constant=refuse, parse_int=bounded, object_pairs_hook=members
+    )
     spell(state).encode()
     return state
+
+
+def bounded(digits: str) -> int:
+    """Return a whole number; raises ValueError for one of too many digits."""
+    return int(digits) if len(digits.lstrip("-")) <= DIGITS_MAX else refuse("too many digits")
+
+
+def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object; raises ValueError for one that has a member twice."""
+    return dict(pairs) if len(dict(pairs)) == len(pairs) else refuse("a member twice")
 
 
 def refuse(constant: str) -> NoReturn:
@@ -402,6 +416,9 @@ def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Check
 ED25519: Final = 0x04
 ML_DSA_44: Final = 0x06
 ML_DSA_BYTES: Final = 1312
+POLICY_BYTES_MAX: Final = 256_000
+NAMES_MAX: Final = 128
+MEMBERS_MAX: Final = 64
 TIME_BYTES: Final = 8
 TIME_MAX: Final = 253_402_300_799
 """The last second of the year 9999."""
@@ -434,13 +451,15 @@ class Policy:
     def __init__(self, raw: bytes) -> None:
         """Read a policy file; raises ValueError or Fault for what is none."""
         self.keys: Keys = {}
+        self.logs: Keys = {}
         self.names: dict[tuple[str, bytes], str] = {}
         self.groups: dict[str, tuple[int, list[str]]] = {}
         self.quorums: list[str] = []
         self.skipped: set[str] = set()
         """Witnesses whose ML-DSA-44 cosignatures could not be verified here."""
         text = raw.decode(errors="surrogateescape")
-        demand(not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text), None, "no policy")
+        is_text = len(raw) <= POLICY_BYTES_MAX and not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", text)
+        demand(is_text, None, "no policy")
         for line in text.split("\n"):
             words = line.replace("\t", " ").split(" ")
             kind, *given = [word for word in words if word] or ["#"]
@@ -449,20 +468,26 @@ class Policy:
         demand(len(self.quorums) == 1, None, "a policy has one quorum")
 
     def take(self, kind: str, words: list[str]) -> None:
-        """Take a line: `witness NAME KEY [URL]`, `group NAME COUNT NAME…`, `quorum NAME`."""
+        """Take a line: `witness NAME KEY [URL]`, `group NAME COUNT NAME…`, `quorum NAME`.
+
+        "A policy has at most 256,000 bytes, 128 witnesses and groups together, and 64 members in
+        each group."
+        """
         defined = {"none", *self.names.values(), *self.groups}
+        is_full = len(defined) > NAMES_MAX
+        demand(not is_full or kind not in {"witness", "group"}, None, "too many names")
         if kind == "witness" and len(words) in {2, 3}:
             known: Keys = {}
             is_ml_dsa = b64decode(words[1].split("+", 2)[2])[0] == ML_DSA_44
             parse_key(words[1], known, ML_DSA_44 if is_ml_dsa else ED25519)
             is_whole = not is_ml_dsa or {len(key) for key in known.values()} == {ML_DSA_BYTES}
             demand(is_whole, None, "a key of another length")
-            is_new = words[0] not in defined and not {*known.values()} & {*self.keys.values()}
-            demand(is_new, None, "a witness twice")
+            demand(words[0] not in defined and self.is_new(known), None, "a witness twice")
             self.keys |= known
             self.names |= dict.fromkeys(known, words[0])
         elif kind == "group" and len(words) > 2:  # noqa: PLR2004 - the least of a group
             name, count, *members = words
+            demand(len(members) <= MEMBERS_MAX, None, "too many members")
             others = [member for _, group in self.groups.values() for member in group]
             demand(name not in defined, None, "a group twice")
             demand(len({*members, *others}) == len(members) + len(others), None, "a member twice")
@@ -476,7 +501,16 @@ class Policy:
             self.quorums += words
         else:
             # Keys of logs are given as arguments.
-            demand(kind == "log", None, "no line of a policy")
+            demand(kind == "log" and len(words) in {1, 2}, None, "no line of a policy")
+            log: Keys = {}
+            parse_key(words[0], log)
+            demand(self.is_new(log), None, "a key twice")
+            self.logs |= log
+
+    def is_new(self, known: Keys) -> bool:
+        """Return whether neither a key nor its name and id are those of a line before."""
+        before = self.keys | self.logs
+        return not known.keys() & before.keys() and not {*known.values()} & {*before.values()}
 
     def is_met(self, name: str, signed: set[str]) -> bool:
         """Return whether a witness has signed, or enough members of a group."""

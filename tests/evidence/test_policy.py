@@ -49,6 +49,10 @@ GOOD = (
     f"{HEAD}witness d {D}\ngroup g all a b\ngroup h 1 c\ngroup i 2 g h d\nquorum i\n",
     f"{HEAD}# ünïcode\ngroup g\u00e4 3 a b c\nquorum g\u00e4\n",
 )
+MANY = "".join(
+    f"witness w{nr} {PROGRAM.key_text(f'w{nr}.example', bytes([4] + [nr] * 32))}\n"
+    for nr in range(126)
+)
 BAD = (
     "",
     HEAD,
@@ -77,6 +81,12 @@ BAD = (
     f"{HEAD}quorum a\r\n",
     f"{HEAD}quorum a b\n",
     f"{HEAD}monitor a\nquorum a\n",
+    f"log nonsense\n{HEAD}quorum a\n",
+    f"log {LOG} https://log.example.com more\n{HEAD}quorum a\n",
+    f"log {LOG}\nlog {LOG}\n{HEAD}quorum a\n",
+    f"{HEAD}{'# ' + 'x' * 256_000}\nquorum a\n",
+    f"{MANY}group g 1 {' '.join(f'w{nr}' for nr in range(65))}\nquorum g\n",
+    f"{MANY}{HEAD}quorum a\n",
 )
 
 

@@ -27,7 +27,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS
 from service.evidence.export import format as lines
 from service.evidence.export.export_verifier import verify_export
-from service.evidence.export.format import EvidenceFault
+from service.evidence.export.format import EvidenceFault, decode_state
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.ledger.merkle import CompactRange
@@ -227,6 +227,24 @@ def test_a_lineage_of_no_known_shape(tmp_path, state):
     assert (verdict.ok, verdict.position) == (False, 1)
     assert (code, theirs["ok"], theirs["position"]) == (1, False, 1)
     assert theirs["fault"]
+
+
+def test_both_refuse_states_that_readers_take_for_different_things():
+    """Whatever the member is in which they do: one of them would pass over it."""
+    good = ["7", "1" * 1000, f"-{'1' * 1000}", "1e9999", '{"b":1}', '"\\ud83d\\ude00"']
+    bad = ["1" * 1001, f"-{'1' * 1001}", "NaN", "-Infinity", '{"b":1,"b":1}', '"\\ud83d"', "01"]
+    with every_row() as row:
+        for value in good:
+            with row(value[:20]):
+                state = f'{{"a":[{value}]}}'
+                decode_state(state, msgspec.Raw)
+                PROGRAM.read_state({"state": state})
+        for value in bad:
+            state = f'{{"a":[{value}]}}'
+            with row(value[:20]), pytest.raises(ValueError):  # noqa: PT011 - each its own words
+                decode_state(state, msgspec.Raw)
+            with row(value[:20]), pytest.raises(ValueError):  # noqa: PT011 - each its own words
+                PROGRAM.read_state({"state": state})
 
 
 @pytest.mark.parametrize(

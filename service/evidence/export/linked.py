@@ -6,7 +6,7 @@ import msgspec
 
 from service.evidence.authorisation import Lineage, Unsound, lineage_of
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.format import EventLine, EvidenceFault
+from service.evidence.export.format import EventLine, EvidenceFault, decode_state
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun
 
@@ -20,7 +20,7 @@ def lineage_begun(
 ) -> Lineage:
     """Return the lineage that an event begins, after those `before`; raises EvidenceFault."""
     try:
-        begun = msgspec.json.decode(event.state, type=_State).data
+        begun = decode_state(event.state, _State).data
         return lineage_of(begun, keys, ledger, before, event.position)
     except (ValueError, RecursionError) as error:
         said = str(error) if isinstance(error, Unsound) else "it cannot be read"

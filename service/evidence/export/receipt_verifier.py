@@ -15,6 +15,7 @@ from service.evidence.export.format import (
     EvidenceFault,
     Receipt,
     decode,
+    decode_state,
     demanded,
     open_checkpoint,
     read_whole,
@@ -138,15 +139,15 @@ def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
 
 
 def _state(event: EventLine) -> _State:
-    state = _decoded(event.state, _State, event.position)
     try:
+        state = decode_state(event.state, _State)
         state.meta.happened()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise EvidenceFault(event.position, f"not an event of a claim: {error}") from None
     return state
 
 
-def _decoded(raw: str | msgspec.Raw, kind: type[T], position: int) -> T:
+def _decoded(raw: msgspec.Raw, kind: type[T], position: int) -> T:
     try:
         return msgspec.json.decode(raw, type=kind)
     except (ValueError, RecursionError) as error:
