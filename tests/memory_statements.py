@@ -187,6 +187,7 @@ def _access(tables: Tables, connection: object, entity_id: object) -> Values:
         **{name: entity.get(name) for name in ("entity_id", "name", "established")},
         **{name: last.get(name) for name in ("topic", "state", "mac")},
         "connection_id": last.get("append_id"),
+        "connection_position": None,  # nobody numbers what is in the memory
         "version": last.get("originator_version"),
     }
 
@@ -202,7 +203,12 @@ def _established(tables: Tables, email_hash: object, number_hash: object) -> lis
 
 
 def _onboarding_context(
-    tables: Tables, stream: object, partner_id: object, email_hash: object, number_hash: object
+    tables: Tables,
+    stream: object,
+    partner_id: object,
+    email_hash: object,
+    number_hash: object,
+    _retired: bytes,
 ) -> list[Values]:
     found: Values = {"now": datetime.now(UTC)} | _established(tables, email_hash, number_hash)[0]
     names = ("key_id", "wrapped", "master_key_id")
@@ -222,8 +228,11 @@ def _onboarding_context(
 def _made(first: Values) -> Values:
     """Return the event that begins a stream, as contexts have it."""
     return {
-        "made_id": first.get("append_id"), "made": first.get("state"), "made_mac": first.get("mac")
-    }  # fmt: skip
+        "made_id": first.get("append_id"),
+        "made": first.get("state"),
+        "made_mac": first.get("mac"),
+        "made_position": None,
+    }
 
 
 def _link(tables: Tables, hashed: bytes) -> list[Values]:
@@ -232,8 +241,14 @@ def _link(tables: Tables, hashed: bytes) -> list[Values]:
     return [row | {"expired": row["expires_at"] <= now} for row in found if row["expires_at"]]
 
 
-def _claims_context(tables: Tables, *asked: Sequence[Any]) -> Iterator[Values]:
-    for entity_id, connection, stream in zip(*asked, strict=True):
+def _claims_context(
+    tables: Tables,
+    entity_ids: Sequence[Any],
+    connections: Sequence[Any],
+    streams: Sequence[Any],
+    _retired: bytes,
+) -> Iterator[Values]:
+    for entity_id, connection, stream in zip(entity_ids, connections, streams, strict=True):
         made = tables.where("events", originator_id=stream, originator_version=1)
         (key,) = tables.where("data_keys", key_id=stream) or [{}]
         sealed = {name: key.get(name) for name in ("key_id", "wrapped", "master_key_id")}
@@ -248,7 +263,7 @@ def _events_of(tables: Tables, topic: object) -> Iterator[Values]:
         yield {name: row[name] for name in names}
 
 
-def _state(tables: Tables, connection: object, entity_id: object) -> list[Values]:
+def _state(tables: Tables, connection: object, entity_id: object, _retired: bytes) -> list[Values]:
     found = _access(tables, connection, entity_id)
     entities = tables.where("entities", entity_id=entity_id)
     return [found | {"erased": one["email_hash"] is None} for one in entities]

@@ -86,10 +86,15 @@ select exists(
 -- name: state
 -- An entity, and the last event of a partner's connection to it ($1), by which access is decided, not by
 -- a row that anybody may have written; no row for an unknown entity. Every entity has the hash of an
--- address until it is erased; a name may be any text, the marker of an erasure too.
+-- address until it is erased; a name may be any text, the marker of an erasure too. With the position of
+-- an event whose MAC is below $3, by which it counts (`Binding.retired`).
 select
     e.entity_id, e.name, e.established, e.email_hash is null as erased,
-    c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac
+    c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac,
+    case
+        when coalesce(c.mac, '') < $3
+            then (select l.position from ledger.log as l where l.append_id = c.append_id)
+    end as connection_position
 from ledger.entities as e
 left join lateral (
     select l.append_id, l.originator_version, l.topic, l.state, l.mac

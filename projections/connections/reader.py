@@ -33,6 +33,7 @@ def access_from(row: Row | None, connection: UUID, binding: Binding) -> Access:
     if row is None or row["entity_id"] is None:
         raise Refusal("entity_not_found")
     known = Access(row["entity_id"], row["name"], row["established"])
+    binding = binding.placed([(row["connection_id"], row["connection_position"])])
     if row["version"] is None:
         return known
     topic, state = row["topic"], row["state"]
@@ -44,16 +45,12 @@ def access_from(row: Row | None, connection: UUID, binding: Binding) -> Access:
     )
 
 
-def deciding(*rows: Row | None) -> list[tuple[int | None, bytes | None]]:
-    """Return the connections' events in such rows, as `Ledger.placing` takes them."""
-    return [(row["connection_id"], row["mac"]) for row in rows if row is not None]
-
-
 async def access(transaction: Transaction, partner_id: str, entity_id: str) -> Access:
     """Return the access of a partner to an entity, as this transaction sees it."""
     connection = connection_stream(transaction.ledger_name, partner_id, entity_id)
-    row = await transaction.fetchrow(_SQL.state, connection, entity_id)
-    return _known(row, connection, await transaction.placing(deciding(row)))
+    binding = transaction.binding
+    row = await transaction.fetchrow(_SQL.state, connection, entity_id, binding.retired)
+    return _known(row, connection, binding)
 
 
 async def is_established(
@@ -77,8 +74,9 @@ class ConnectionsReader(Reader):
     async def access(self, partner_id: str, entity_id: str) -> Access:
         """Return a partner's access to an entity; refuses with `entity_not_found`."""
         connection = connection_stream(self._ledger.name, partner_id, entity_id)
-        row = await self._reads.fetchrow(_SQL.state, connection, entity_id)
-        return _known(row, connection, await self._ledger.placing(deciding(row)))
+        binding = await self._ledger.binding()
+        row = await self._reads.fetchrow(_SQL.state, connection, entity_id, binding.retired)
+        return _known(row, connection, binding)
 
     async def connections(self, entity_id: str) -> list[Row]:
         """Return everyone an entity is or was connected to."""

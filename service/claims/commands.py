@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from projections.claim_list.reader import ClaimListReader
-from projections.connections.reader import access_from, deciding
+from projections.connections.reader import access_from
 from service.claims import decisions
 from service.claims.decisions import CreateClaim, Created, Upload
 from service.claims.wire import ClaimRequest
@@ -124,14 +124,14 @@ class ClaimCommands:
         reads. Its connection may end while it does, and then the replay came first: whoever has
         been told of a disconnection is refused, since the read begins later.
         """
+        binding = await self.ledger.binding()
         rows = await self.ledger.database.reads.fetch(
             _SQL.context,
             [command.request.entity_id for command in commands],
             [command.connection for command in commands],
             [command.key for command in commands],
+            binding.retired,
         )
-        begun = [(row["made_id"], row["made_mac"]) for row in rows]
-        binding = await self.ledger.placing([*deciding(*rows), *begun])
         steps = [
             self._step(command, row, binding) for command, row in zip(commands, rows, strict=True)
         ]

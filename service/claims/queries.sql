@@ -1,13 +1,21 @@
 -- name: context
 -- What creating claims decides on, a row a command in the order asked: the entity, the last event of the
 -- partner's connection to it, and the claim that this natural key already made, with the key it is
--- sealed under, unless that came back after the claim was erased. One round trip for a whole batch,
--- without a lock. Each is looked up by itself (`offset 0`), so that a plan that was made for empty tables
+-- sealed under, unless that came back after the claim was erased. An event with a MAC below $4 comes with
+-- its position, by which it counts (`Binding.retired`). One round trip for a whole batch, without a lock. Each is looked up by itself (`offset 0`), so that a plan that was made for empty tables
 -- reads no whole one later.
 select
     e.entity_id, e.name, e.established,
     c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac,
+    case
+        when coalesce(c.mac, '') < $4
+            then (select l.position from ledger.log as l where l.append_id = c.append_id)
+    end as connection_position,
     made.append_id as made_id, made.state as made, made.mac as made_mac,
+    case
+        when coalesce(made.mac, '') < $4
+            then (select l.position from ledger.log as l where l.append_id = made.append_id)
+    end as made_position,
     k.key_id, k.wrapped, k.master_key_id
 from unnest($1::text[], $2::uuid[], $3::uuid[])
     with ordinality as asked (entity_id, connection, stream_id, nr)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from projections.connections.reader import ConnectionsReader, access_from, deciding
+from projections.connections.reader import ConnectionsReader, access_from
 from service.claims.decisions import Upload, stream_of
 from service.claims.wire import ClaimRequest
 from service.core.clock import Clock
@@ -89,14 +89,15 @@ class DocumentCommands:
             return []
         stream = stream_of(caller, request.entity_id, request.partner_claim_id)
         connection = connection_stream(caller.mode, caller.partner_id, request.entity_id)
+        binding = await self.ledger.binding()
         row = await self.ledger.database.reads.fetchrow(
             _SQL.context,
             connection,
             request.entity_id,
             stream,
             [path for path, _, _ in asked],
+            binding.retired,
         )
-        binding = await self.ledger.placing(deciding(row))
         access_from(row, connection, binding).check_write()
         if row is None or row["made"]:
             return []

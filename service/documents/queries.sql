@@ -75,6 +75,10 @@ update ledger.document_checks set next_attempt_at = $3 where position = $1 and d
 select
     e.entity_id, e.name, e.established,
     c.append_id as connection_id, c.originator_version as version, c.topic, c.state, c.mac,
+    case
+        when coalesce(c.mac, '') < $5
+            then (select l.position from ledger.log as l where l.append_id = c.append_id)
+    end as connection_position,
     exists(
         select from ledger.events where originator_id = $3 and originator_version = 1
     ) as made,

@@ -124,6 +124,16 @@ class Binding(NamedTuple):
             return self.keys
         return self.keys._replace(signing=self.oldest)
 
+    @property
+    def retired(self) -> bytes:
+        """What MACs of retired keys are below, and no MAC is: their events count by position."""
+        return bytes((self.oldest,)) if self.boundaries and self.boundaries[-1].position else b""
+
+    def placed(self, places: Iterable[tuple[int | None, int | None]]) -> "Binding":
+        """Return this with the positions of some events, which their append_ids come with."""
+        known = {one: position for one, position in places if one and position}
+        return self._replace(positions=known) if known else self
+
     async def placing(
         self,
         fetch: Callable[..., Awaitable[Sequence[Row]]],
@@ -134,7 +144,7 @@ class Binding(NamedTuple):
         Given their append_ids and MACs: an event of a key that was retired counts if it was
         numbered before that. No other is looked up.
         """
-        retired = bytes((self.oldest,)) if self.boundaries and self.boundaries[-1].position else b""
+        retired = self.retired
         asked = [one for one, mac in events if one is not None and (mac or b"") < retired]
         if not asked:
             return self
@@ -201,5 +211,6 @@ class Binding(NamedTuple):
         return found
 
     def check_first(self, stream: UUID, topic: str, row: Row) -> None:
-        """Check the event that begins a stream, read as `made_id`, `made` and `made_mac`."""
-        self.check(row["made_id"], stream, 1, topic, row["made"], row["made_mac"])
+        """Check the event that begins a stream: `made_id`, `made`, `made_mac`, `made_position`."""
+        placed = self.placed([(row["made_id"], row["made_position"])])
+        placed.check(row["made_id"], stream, 1, topic, row["made"], row["made_mac"])

@@ -102,7 +102,7 @@ class OnboardingCommands:
         stream = onboarding_stream(
             caller.mode, caller.epoch, caller.partner_id, request.partner_user_id
         )
-        secrets = await self.secrets.get()
+        secrets, binding = await self.secrets.get(), await self.ledger.binding()
 
         async def decide() -> Decided[Started]:
             business = [
@@ -110,9 +110,12 @@ class OnboardingCommands:
                 lookup_bytes(secrets.lookup_company_number(request.company_number or None)),
             ]
             reads = self.ledger.database.reads
-            row = always(await reads.fetchrow(_SQL.context, stream, caller.partner_id, *business))
+            row = always(
+                await reads.fetchrow(
+                    _SQL.context, stream, caller.partner_id, *business, binding.retired
+                )
+            )
             if row["made"] is not None:
-                binding = await self.ledger.placing([(row["made_id"], row["made_mac"])])
                 binding.check_first(stream, OnboardingStarted.__name__, row)
                 return self._replay(stream, caller, request, row)
             refuse_trigger(caller.mode, "start_onboarding", request.partner_user_id)

@@ -11,6 +11,10 @@ select
         select from ledger.entities where established and company_number_hash = $4::bytea
     ) as taken,
     made.append_id as made_id, made.state as made, made.mac as made_mac,
+    case
+        when coalesce(made.mac, '') < $5
+            then (select l.position from ledger.log as l where l.append_id = made.append_id)
+    end as made_position,
     c.disconnected_at, k.key_id, k.wrapped, k.master_key_id
 from (values ($1::uuid)) as asked (stream_id)
 left join ledger.events as made

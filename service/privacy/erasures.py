@@ -165,7 +165,8 @@ class Erasures:
         if row is None or row["topic"] != ClaimCreated.__name__:
             return None
         binding = await self._ledger.placing([(row["made_id"], row["made_mac"])])
-        binding.check_first(claim.stream_id, row["topic"], row)
+        began = row["topic"], row["made"], row["made_mac"]
+        binding.check(row["made_id"], claim.stream_id, 1, *began)
         event, _ = self._ledger.codec.decode(claim.stream_id, 1, row["topic"], row["made"])
         assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so
         return event if event.claim_id == claim.subject_id else None

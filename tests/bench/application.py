@@ -153,7 +153,7 @@ async def _keep_nothing(database: Any, partner: Any, entity_id: str) -> None:
     """Have the ledger answer as if each claim were its first, at no cost."""
     context = queries("service.claims").context
     connection = connection_stream("live", partner.partner_id, entity_id)
-    (row,) = await database.fetch(context, [entity_id], [connection], [None])
+    (row,) = await database.fetch(context, [entity_id], [connection], [None], b"")
 
     async def fetch(sql: Sql, *args: Any) -> list[Any]:
         await asyncio.sleep(0)

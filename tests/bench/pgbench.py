@@ -49,7 +49,7 @@ def script() -> str:
             f"array[{_NTH_STREAM}]",
         ]) + ";",
         _sql(queries("service.claims").context, "live", [
-            f"array[{_ENTITY}]", f"array[{_NTH_STREAM}]", f"array[{_STREAM}]",
+            f"array[{_ENTITY}]", f"array[{_NTH_STREAM}]", f"array[{_STREAM}]", "''::bytea",
         ]) + ";",
         _sql(statement_for((CLAIM_LIST,)), "live", [
             "1",

@@ -70,7 +70,7 @@ async def test_look_ups_of_many_ask_an_index_for_each(world, owner):
     """Also by a plan that was made when PostgreSQL had counted no rows."""
     owner.execute("analyze")
     asked = {
-        "live": (queries("service.claims").context, [["a"], [uuid4()], [uuid4()]]),
+        "live": (queries("service.claims").context, [["a"], [uuid4()], [uuid4()], b""]),
         "accounts": (queries("projections.partners").last_events, [[uuid4()]]),
     }
     for schema, (sql, args) in asked.items():

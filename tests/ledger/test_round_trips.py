@@ -6,9 +6,14 @@ read beside authentication.
 Statements are prepared once a connection; a warm connection sends nothing else.
 """
 
+from datetime import timedelta
+
 import pytest
 
+from service.evidence.binding import bind_events
+from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
+from tests.ledger.samples import CAUSE
 from tests.world import settings_for, world_on
 
 AUTHENTICATE = "-- projections.partners last_events\n"
@@ -44,6 +49,31 @@ def begins(statements, *expected):
         want if got.startswith(want) else got
         for got, want in zip(statements, (*expected, *[""] * len(statements)), strict=False)
     ]
+
+
+async def test_a_retired_event_key_costs_no_round_trip(wire, monkeypatch):
+    """Claims of connections from before, and replays of claims from before, come with positions."""
+    world, proxy = wire
+    live, partner = world.service.ledger("live"), await world.partner()
+    entity_id = await partner.connected_entity()
+    await partner.claim(entity_id, "before")
+    while await Sequencer(live).step():
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr("service.ledger.service_keys.SIGNS_AFTER", timedelta())
+        patch.setattr("service.evidence.binding.QUIET", timedelta())
+        patch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
+        await world.service.secrets.add_event_key()
+        await world.service.secrets.read_events()
+        assert await bind_events(live, CAUSE)
+        assert (await live.binding()).retired
+    claims = [lambda n=n: partner.claim(entity_id, f"case-{n}") for n in range(3)]
+    assert begins(await round_trips(proxy, *claims), AUTHENTICATE, CONTEXT, WRITE) == [
+        *(AUTHENTICATE, CONTEXT, WRITE)
+    ]
+    again = [lambda: partner.claim(entity_id, "before")] * 3
+    replayed = await round_trips(proxy, *again)
+    assert begins(replayed, AUTHENTICATE, CONTEXT) == [AUTHENTICATE, CONTEXT]
 
 
 async def test_creating_a_claim_is_two_reads_and_one_write(wire):
