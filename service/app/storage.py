@@ -30,7 +30,10 @@ def storage_of_mode(settings: Settings, mode: Mode) -> Storage:
 
 
 def storage_for(settings: Settings, bucket: str | None) -> Storage:
-    """Return a bucket's storage. The cloud's client is imported where there is a bucket alone."""
+    """Return a bucket's storage, and call nobody for it.
+
+    The cloud's client is imported where there is a bucket alone.
+    """
     if bucket is None:
         return lazy_storage(_no_bucket)
     if settings.storage_key_file is None:
@@ -59,14 +62,13 @@ def _by_key(key_file: Path, endpoint: str | None, bucket: str) -> Storage:
 
 
 def _by_workload_identity(settings: Settings, bucket: str) -> Storage:
-    import google.auth
-
     from service.storage.google import GoogleObjectStore
+    from service.storage.identity import WorkloadIdentity
     from service.storage.signer import IamSigner
 
-    credentials, _ = google.auth.default(scopes=["https://www.googleapis.com/auth/cloud-platform"])
-    email = settings.storage_service_account or getattr(credentials, "service_account_email", "")
-    return Storage(IamSigner(credentials, email, bucket), GoogleObjectStore(credentials, bucket))
+    identity = WorkloadIdentity()
+    signer = IamSigner(identity, settings.storage_service_account, bucket)
+    return Storage(signer, GoogleObjectStore(identity, bucket))
 
 
 def archive_for(settings: Settings) -> Archive | None:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 import requests
 from google.auth.exceptions import TransportError
@@ -21,6 +21,9 @@ from google.auth.transport.requests import Request
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+CALL_SECONDS_MAX: Final = 3.0
+"""To connect, and for each read; what aborts the connections bounds the whole."""
 
 
 class CallFailed(Exception):
@@ -101,12 +104,39 @@ class AbortableSession(requests.Session):
         self.abort()
 
 
-class IamTransport(AuthRequest):
+class OneTry(AuthRequest):
+    """A transport for google-auth whose calls are not repeated."""
+
+    def __init__(self, session: requests.Session) -> None:
+        """Call by a session."""
+        self._request: Callable[..., Response] = Request(session)
+
+    def __call__(
+        self,
+        url: str,
+        method: str = "GET",
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: Any = CALL_SECONDS_MAX,  # noqa: ANN401 - seconds, or a pair of them
+        **_kwargs: object,
+    ) -> Response:
+        """Make one call. A server's error is CallFailed too, so that nothing sleeps and retries."""
+        try:
+            response = self._request(url, method, body, headers, timeout)
+        except (TransportError, OSError) as error:
+            raise CallFailed(type(error.__cause__ or error).__name__) from error
+        status = response.status
+        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise CallFailed(f"status {status}")
+        return response
+
+
+class IamTransport(OneTry):
     """A transport for google-auth with one deadline for all of its calls."""
 
     def __init__(self, session: requests.Session, seconds_max: float) -> None:
         """Start the clock."""
-        self._request: Callable[..., Response] = Request(session)
+        super().__init__(session)
         self._ends_at = time.monotonic() + seconds_max
 
     def __call__(
@@ -118,18 +148,11 @@ class IamTransport(AuthRequest):
         timeout: float | None = None,
         **_kwargs: object,
     ) -> Response:
-        """Make one call. A server's error is CallFailed too, so that nothing sleeps and retries."""
+        """Make one call within what is left."""
         left = self._ends_at - time.monotonic()
         if left <= 0:
             raise CallFailed("the deadline has passed")
-        try:
-            response = self._request(url, method, body, headers, min(left, timeout or left))
-        except (TransportError, OSError) as error:
-            raise CallFailed(type(error.__cause__ or error).__name__) from error
-        status = response.status
-        if status == HTTPStatus.TOO_MANY_REQUESTS or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise CallFailed(f"status {status}")
-        return response
+        return super().__call__(url, method, body, headers, min(left, timeout or left))
 
 
 def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:

@@ -3,6 +3,14 @@
 from typing import Final
 
 _CREDENTIALS: Final = "the credentials are refused: is the key deleted, the account disabled?"
+_NO_IDENTITY: Final = (
+    "no credentials were found: set CLAIM_LEDGER_STORAGE_KEY_FILE, or run with workload identity, "
+    "whose metadata server has to answer"
+)
+_NO_ADDRESS: Final = (
+    "the credentials are of no service account: name the one that signs in "
+    "CLAIM_LEDGER_STORAGE_SERVICE_ACCOUNT"
+)
 _UNREACHABLE: Final = "the store cannot be reached"
 _TIMEOUT: Final = "the store does not answer in time"
 _TEXTS: Final = {
@@ -10,6 +18,8 @@ _TEXTS: Final = {
     "Forbidden": "the account may not do this: grant it the role on the bucket",
     "Unauthorized": _CREDENTIALS,
     "RefreshError": _CREDENTIALS,
+    "NoIdentity": _NO_IDENTITY,
+    "NoAddress": _NO_ADDRESS,
     "TransportError": _UNREACHABLE,
     "ConnectionError": _UNREACHABLE,
     "CallFailed": _UNREACHABLE,

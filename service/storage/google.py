@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFailed
 from google.auth.credentials import Credentials
 from google.auth.exceptions import GoogleAuthError
-from google.auth.transport.requests import AuthorizedSession, Request
+from google.auth.transport.requests import AuthorizedSession
 from google.cloud.storage import Blob, Client
 from requests import RequestException, Session
 from urllib3.exceptions import HTTPError
 
-from service.storage.deadline import AbortableAdapter, CallFailed
+from service.storage.deadline import AbortableAdapter, CallFailed, OneTry
 from service.storage.port import StorageUnavailable, StoredObject
 from service.storage.shares import Shares
 
@@ -277,7 +277,8 @@ class GoogleObjectStore:
         adapter = AbortableAdapter()
         signing_in = Session()  # fetches tokens on connections that can be aborted, too
         signing_in.mount("https://", adapter)
-        session = AuthorizedSession(self.credentials, auth_request=Request(signing_in))
+        signing_in.mount("http://", adapter)  # the metadata server's
+        session = AuthorizedSession(self.credentials, auth_request=OneTry(signing_in))
         session.mount("https://", adapter)
         session.mount("http://", adapter)
         options = {"api_endpoint": self.endpoint} if self.endpoint else None

@@ -19,6 +19,7 @@ from google.oauth2 import service_account
 from requests import RequestException
 
 from service.storage.deadline import AbortableSession, CallFailed, IamTransport
+from service.storage.identity import own_address
 from service.storage.port import SignedUpload, StorageUnavailable
 from service.storage.shares import Shares
 
@@ -61,11 +62,12 @@ class KeySigner:
 class IamSigner:
     """Signs through IAM's signBlob, for workload identity: one network call a URL.
 
-    `credentials` are those of a token creator, who may sign for the account.
+    `credentials` are those of a token creator, who may sign for the account; without one, they sign
+    for their own.
     """
 
     credentials: Credentials
-    service_account_email: str
+    service_account_email: str | None
     bucket: InitVar[str]
     seconds_max: float = field(default=IAM_SECONDS_MAX, kw_only=True)
     new_session: Callable[[], AbortableSession] = field(default=AbortableSession, kw_only=True)
@@ -100,8 +102,9 @@ class IamSigner:
     ) -> SignedUpload:
         with session:
             transport = IamTransport(session, self.seconds_max)
-            signer = IamBlobSigner(transport, self.credentials, self.service_account_email)
-            signing = service_account.Credentials(signer, self.service_account_email, _TOKEN_URI)
+            account = self.service_account_email or own_address(self.credentials, transport)
+            signer = IamBlobSigner(transport, self.credentials, account)
+            signing = service_account.Credentials(signer, account, _TOKEN_URI)
             return _signed(self._bucket, signing, CLOUD, name, mime_type, max_bytes)
 
 
