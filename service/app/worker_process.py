@@ -13,6 +13,8 @@ RESTART_SECONDS: Final = 1.0
 """Rest before a worker that ended is started again: a fault at its start must not spin."""
 STOP_SECONDS: Final = 10.0
 """After this a worker that does not stop is killed; what it had under way is rolled back."""
+KILL_SECONDS: Final = 2.0
+"""A process that is killed ends at once, unless the kernel waits for a disk on its behalf."""
 
 METRICS_DIRECTORY: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Where the API's processes keep their metrics. To prometheus-client this variable says that there
@@ -61,14 +63,16 @@ class WorkerProcess:
         _error: BaseException | None,
         _trace: TracebackType | None,
     ) -> None:
-        """Stop the worker and wait until it has ended."""
+        """Stop the worker and wait until it has ended, as far as it can be stopped."""
         self.start_no_other()
-        for patience in (STOP_SECONDS, None):
+        one = subprocess.Popen[bytes]
+        for stop, patience in ((one.terminate, STOP_SECONDS), (one.kill, KILL_SECONDS)):
             if self._process is not None:
-                (self._process.terminate if patience else self._process.kill)()
+                stop(self._process)
             self._thread.join(patience)
             if not self._thread.is_alive():
                 return
+        log.error("worker was killed and has not ended")
 
     def _supervise(self) -> None:
         while not self._stopping.is_set():

@@ -5,16 +5,18 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
 from service.archive.port import ArchiveUnavailable, parts_of
 from service.core.files import flush_folder, write_new
+from service.core.threads import DaemonThreads
 
 THREADS: Final = 8
 """Of a directory: where another machine's disk hangs, its calls wait, and nothing else does."""
+CALL_SECONDS_MAX: Final = 30.0
+"""For a call, its wait for a thread included: as long as one to a bucket has."""
 _DIRECTORY_MODE: Final = 0o700
 
 _T = TypeVar("_T")
@@ -26,7 +28,7 @@ class DirectoryArchive:
     def __init__(self, directory: Path) -> None:
         """Take an existing directory: one created here could be mistyped, or not mounted."""
         self._directory = directory
-        self._threads: ThreadPoolExecutor | None = None
+        self._threads = _threads()
 
     async def put(self, name: str, content: bytes) -> bool:
         """Write a temporary file, flush it, and link it to its name: whole, and over nothing."""
@@ -61,17 +63,15 @@ class DirectoryArchive:
         return sorted(prefix + name for name in found)
 
     def close(self) -> None:
-        """End the threads, each after its current work."""
-        threads, self._threads = self._threads, None
-        if threads is not None:
-            threads.shutdown(wait=False, cancel_futures=True)
+        """Leave the threads to their current work, at whose end each ends."""
+        self._threads = _threads()
 
     async def _in_thread(self, call: Callable[[], _T]) -> _T:
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="archive")
-        loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._threads, self._at_hand, call)
+            async with asyncio.timeout(CALL_SECONDS_MAX):
+                return await self._threads.run(lambda: self._at_hand(call))
+        except TimeoutError as error:
+            raise ArchiveUnavailable(f"{self._directory} does not answer in time") from error
         except OSError as error:
             where = error.filename or self._directory
             raise ArchiveUnavailable(f"{where}: {error.strerror or error}") from error
@@ -130,6 +130,10 @@ class DirectoryArchive:
             before = "" if folder == "." else f"{folder}/"
             # Others are incomplete, or left by a crash.
             yield from (before + name for name in names if not name.startswith("."))
+
+
+def _threads() -> DaemonThreads:
+    return DaemonThreads("archive", THREADS)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from service.app.settings import Settings
 from service.app.worker_process import WorkerProcess
 from service.core import logs
 from service.core.garbage import THRESHOLD
+from tests.log_lines import logged
 from tests.patience import until
 
 pytestmark = pytest.mark.server  # real processes
@@ -74,6 +75,21 @@ def test_a_worker_that_ends_while_all_stop_is_not_restarted(monkeypatch):
         beside.start_no_other()
         os.kill(started[0], signal.SIGKILL)
     assert len(started) == 1
+
+
+def test_a_worker_that_cannot_be_killed_is_not_waited_for(monkeypatch):
+    """The kernel may wait for a disk on its behalf; `serve` ends, and says so."""
+    started: list[int] = []
+    monkeypatch.setattr(subprocess.Popen, "terminate", lambda one: started.append(one.pid))
+    monkeypatch.setattr(subprocess.Popen, "kill", lambda _one: None)
+    monkeypatch.setattr(worker_process, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(worker_process, "STOP_SECONDS", MOMENT_SECONDS)
+    monkeypatch.setattr(worker_process, "KILL_SECONDS", MOMENT_SECONDS)
+    with logged() as log:
+        with WorkerProcess() as beside:
+            until(lambda: beside._process)  # noqa: SLF001 - there is one to stop
+        assert b"worker was killed and has not ended" in log.getvalue()
+    os.kill(started[0], signal.SIGKILL)
 
 
 def test_a_worker_that_cannot_be_started_is_tried_again(monkeypatch):

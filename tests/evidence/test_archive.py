@@ -3,6 +3,8 @@
 import asyncio
 import fcntl
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, Iterator
 from http import HTTPStatus
@@ -284,6 +286,40 @@ def test_settings_choose_the_archive(database_url, tmp_path):
     assert archive_for(settings_for(database_url, tmp_path)) is None
     assert isinstance(tiles_for(with_tiles), DirectoryArchive)
     assert tiles_for(by_file) is None
+
+
+async def test_a_call_to_a_directory_that_hangs_ends(tmp_path, monkeypatch):
+    """So does one that waits for a thread. Those that hang still end once the directory is back."""
+    monkeypatch.setattr(directory, "CALL_SECONDS_MAX", 0.05)
+    back = threading.Event()
+    monkeypatch.setattr(directory, "_read", lambda _path: b"late" * back.wait())
+    place = directory_at(tmp_path / "hanging")
+    calls = (place.get("file") for _ in range(2 * directory.THREADS))
+    ends = await asyncio.gather(*calls, return_exceptions=True)
+    assert {str(one) for one in ends} == {f"{tmp_path}/hanging does not answer in time"}
+    back.set()
+    monkeypatch.setattr(directory, "CALL_SECONDS_MAX", PATIENCE_SECONDS)
+    assert await place.get("file") == b"late"
+
+
+def test_a_process_ends_while_a_directory_hangs(tmp_path):
+    """Its threads are not waited for: a worker that was told to stop never ended."""
+    command = f"""
+import asyncio, pathlib, threading
+from service.archive import directory
+async def main():
+    hangs = threading.Event()
+    directory._read = lambda _path: hangs.set() or threading.Event().wait()
+    place = directory.DirectoryArchive(pathlib.Path({str(tmp_path)!r}))
+    call = asyncio.create_task(place.get("file"))
+    while not hangs.is_set():
+        await asyncio.sleep(0)
+    call.cancel()
+    await asyncio.wait([call])
+    place.close()
+asyncio.run(main())
+"""
+    subprocess.run([sys.executable, "-c", command], check=True, timeout=PATIENCE_SECONDS)
 
 
 async def test_a_directory_that_hangs_holds_up_no_other(tmp_path, monkeypatch):

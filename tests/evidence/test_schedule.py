@@ -1,5 +1,8 @@
 """Checkpoints are made on schedule."""
 
+import asyncio
+import os
+import threading
 from datetime import timedelta
 
 import pytest
@@ -7,6 +10,7 @@ import structlog
 
 from service.app.background import background
 from service.app.bootstrap import Service
+from service.archive import directory
 from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
 from service.evidence.checkpoints.signing import Checkpoints
 from service.mail.directory import DirectoryTransport
@@ -51,6 +55,22 @@ async def test_the_first_checkpoint_comes_an_interval_after_the_start(checkpoint
     time.seconds += SECONDS
     assert await schedule.step() == 1
     assert [one.size for one, _ in await checkpoints.all()] == [2, 3]
+
+
+async def test_an_archive_that_hangs_is_a_failure(checkpoints, add, time, monkeypatch):
+    """It is counted, which raises an alarm: the step was waited for without an end."""
+    await add(1)
+    back = threading.Event()
+    monkeypatch.setattr(os, "link", lambda *_names: back.wait())
+    monkeypatch.setattr(directory, "CALL_SECONDS_MAX", 0.5)
+    schedule = Schedule(checkpoints, SECONDS, time)
+    time.seconds += SECONDS
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await schedule.step() == 0
+    finally:
+        back.set()
+    assert (await checkpoints.state()).archive_failures == 1
 
 
 async def test_between_intervals_nothing_is_queried(checkpoints, time, monkeypatch):
