@@ -1,4 +1,4 @@
-"""Deadlines for HTTP calls of Google's libraries: abort a call in whatever it waits for.
+"""Deadlines for HTTP calls through `requests`: abort a call in whatever it waits for.
 
 Timeouts of `requests` count from one received byte to the next, so a server that sends a byte now
 and then holds a thread for minutes. Here another thread aborts the connections, and the call ends

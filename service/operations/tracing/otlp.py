@@ -4,9 +4,11 @@ import logging
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from importlib.metadata import version
-from typing import Final
+from typing import Any, Final
 
+import requests
 import structlog
 from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -18,6 +20,7 @@ from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, Trace
 
 from service.core.tracing import ATTRIBUTES, SpanRecord
 from service.operations.tracing.traces import Trace
+from service.storage.deadline import AbortableSession, CallFailed
 
 QUEUE_MAX: Final = 4096
 """Spans that wait for the collector, about 4 MB; what comes beyond that displaces the oldest."""
@@ -25,6 +28,8 @@ BATCH_MAX: Final = 512
 DELAY_MILLISECONDS: Final = 1000
 EXPORT_SECONDS_MAX: Final = 5.0
 """For one batch, attempts included."""
+ANSWER_BYTES_MAX: Final = 4096
+"""An answer is empty, or says how many spans were refused, and why."""
 CLOSE_SECONDS_MAX: Final = 2.0
 """For what is left when a process ends."""
 
@@ -46,6 +51,7 @@ class OtlpExport:
                 endpoint=f"{origin}/v1/traces",
                 timeout=EXPORT_SECONDS_MAX,
                 compression=Compression.Gzip,
+                session=_Session(),
             )
         )
         self._resource = Resource.create(
@@ -114,6 +120,44 @@ class OtlpExport:
             end_time=ended,
             instrumentation_scope=self._scope,
         )
+
+
+class _Session(requests.Session):
+    """Calls a collector, each call within its timeout, which `requests` counts from byte to byte.
+
+    It reads of an answer what one has at most, so that a connection is kept for the next call, and
+    takes a redirect for a failure: the exporter would take it for a success.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._calls = AbortableSession()
+
+    def request(self, *args: Any, timeout: Any, **given: Any) -> requests.Response:  # noqa: ANN401 - theirs
+        calls, ends = self._calls, threading.Timer(timeout, self._give_up)
+        ends.daemon = True
+        ends.start()
+        try:
+            response = calls.request(
+                *args, timeout=timeout, stream=True, verify=self.verify, cert=self.cert, **given
+            )
+            with response:
+                response.raw.read(ANSWER_BYTES_MAX)
+        finally:
+            ends.cancel()
+        if calls is not self._calls:  # what was read of it ended with the connection
+            raise CallFailed("the deadline has passed")
+        if HTTPStatus.MULTIPLE_CHOICES <= response.status_code < HTTPStatus.BAD_REQUEST:
+            raise CallFailed(f"status {response.status_code}")
+        return response
+
+    def close(self) -> None:
+        super().close()
+        self._calls.close()
+
+    def _give_up(self) -> None:
+        calls, self._calls = self._calls, AbortableSession()
+        calls.abort()
 
 
 class _Watched(SpanExporter):
