@@ -4,12 +4,17 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
+ENDLESS_BYTES = 64 << 20
+"""What a test takes for endless; far more than the sockets between the two hold."""
+
 Behaviour = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-def answers(status: int, body: bytes, reason: str = "Whatever") -> Behaviour:
-    """Return every request so, and keep the connection."""
-    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\n"
+def answers(
+    status: int, body: bytes, reason: str = "Whatever", more: str = "x-more: none"
+) -> Behaviour:
+    """Return every request so, with one header more, and keep the connection."""
+    head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: application/json\r\n{more}\r\n"
 
     async def behave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
@@ -58,6 +63,23 @@ async def _drip(writer: asyncio.StreamWriter, byte: bytes) -> None:
         writer.write(byte)
         await writer.drain()
         await asyncio.sleep(0.5)
+
+
+class Endless:
+    """Answers a request with a body that goes on for as long as anybody reads it."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+        self.sent = 0
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer."""
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {self.status} Whatever\r\n\r\n".encode())
+        while self.sent < ENDLESS_BYTES:
+            writer.write(bytes(1 << 20))
+            await writer.drain()
+            self.sent += 1 << 20
 
 
 class StorageServer:

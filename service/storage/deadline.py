@@ -8,7 +8,7 @@ at once. Only a name look-up cannot be aborted; the resolver's own timeout ends 
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
@@ -21,7 +21,11 @@ from google.auth.transport.requests import Request
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+from urllib3.response import HTTPResponse
 
+ANSWER_BYTES_MAX: Final = 8 << 20
+"""Of one answer, unpacked. The largest are a checkpoint's leaves, 6.4 MB; a listing's page of 1,000
+long names is as large."""
 CALL_SECONDS_MAX: Final = 3.0
 """To connect, and for each read; what aborts the connections bounds the whole."""
 
@@ -155,6 +159,22 @@ class IamTransport(OneTry):
         return super().__call__(url, method, body, headers, min(left, timeout or left))
 
 
+class _Bounded(HTTPResponse):
+    """A response of which no more is read than an answer can have: it would be kept in memory."""
+
+    def stream(
+        self, amt: int | None = 65536, decode_content: bool | None = None
+    ) -> Generator[bytes]:
+        """Yield what came. Raises CallFailed beyond ANSWER_BYTES_MAX."""
+        left = ANSWER_BYTES_MAX
+        for some in super().stream(amt, decode_content):
+            left -= len(some)
+            if left < 0:
+                self.close()  # shut down, a connection still takes what comes
+                raise CallFailed("more bytes than an answer has")
+            yield some
+
+
 def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:
     """Return urllib3's pools, with connections that register with `connections`."""
 
@@ -163,6 +183,11 @@ def _pools(connections: Connections) -> dict[str, type[HTTPConnectionPool]]:
             connection = super()._new_conn()
             connections.add(self, connection)
             return connection
+
+        def getresponse(self) -> HTTPResponse:
+            response = super().getresponse()
+            response.__class__ = _Bounded
+            return response
 
     class Https(Http, HTTPSConnection):
         pass

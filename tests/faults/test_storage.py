@@ -1,6 +1,7 @@
 """With object storage misbehaving, claims with documents fail in time; all else works."""
 
 import asyncio
+import gzip
 import socket
 import threading
 from pathlib import Path
@@ -19,6 +20,8 @@ from tests.contract.refusals import refused
 from tests.document_store import BUCKETS, documents_on
 from tests.patience import PATIENCE_SECONDS, eventually, waiting
 from tests.storage_server import (
+    ENDLESS_BYTES,
+    Endless,
     answers,
     drips_a_body,
     drips_headers,
@@ -361,4 +364,21 @@ async def test_a_part_of_an_object_is_bounded(server):
         assert server.connections, fault
     server.behave = answers(206, b"%PDF")
     assert await store.part("a", 1, 0, 1000) == b"%PDF"
+    store.close()
+
+
+async def test_an_answer_is_bounded(server):
+    """A body without an end, or one that unpacks to more, is neither kept nor waited for."""
+    store = GoogleObjectStore(
+        Credentials("token"), "bucket", endpoint=server.endpoint, deadline_seconds=PATIENCE_SECONDS
+    )
+    packed = gzip.compress(bytes(ENDLESS_BYTES))
+    for behave in (Endless(200), Endless(500), answers(200, packed, more="content-encoding: gzip")):
+        server.behave = behave
+        for call in (store.under("x"), store.names("x", None), store.read("x")):
+            with pytest.raises(StorageUnavailable, match="CallFailed"):
+                await call
+        await eventually(lambda: not server.open)
+        if isinstance(behave, Endless):
+            assert behave.sent < ENDLESS_BYTES
     store.close()
