@@ -246,6 +246,7 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
             {"{{ledger}}": "time() - max by (ledger) (claim_ledger_verified_at_seconds)"},
         ),
         Panel("The verification failed", "bool_yes_no", _worst("verification_failed", "ledger")),
+        Panel("Verified events of no actor", "short", _worst("verified_actor_faults", "ledger")),
     ],
 }
 

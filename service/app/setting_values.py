@@ -20,6 +20,7 @@ from service.app.transport import is_this_machine
 from service.evidence.note import NoteKey, check_name
 from service.evidence.policy import POLICY_BYTES_MAX, Policy, parse_policy
 from service.evidence.time_stamp import ANCHOR_BYTES_MAX, TimeAnchor
+from service.facts.caller import LEDGERS
 from service.http.scalars import email_fault
 from service.ledger.encryption import KEY_BYTES as MASTER_KEY_BYTES
 from service.mail.address import parse_mail_url
@@ -250,6 +251,15 @@ def choice(options: Mapping[str, _T]) -> Callable[[str], _T]:
 def host_names(text: str) -> tuple[str, ...]:
     """Return comma separated names or addresses of hosts."""
     return tuple(host(part.strip()).lower() for part in text.split(",") if text)
+
+
+def numbers_of_ledgers(text: str) -> Mapping[str, int]:
+    """Return comma separated numbers, each after the ledger that it is of."""
+    pairs = [part.strip().partition("=") for part in text.split(",") if text]
+    names = [name for name, _, _ in pairs]
+    if len({*names} & {*LEDGERS}) < len(names):
+        raise ValueError(f"expected each of {', '.join(LEDGERS)} once at most, as in live=1")
+    return {name: whole(0, 1_000_000)(number) for name, _, number in pairs}
 
 
 def bucket(text: str) -> str:

@@ -141,6 +141,13 @@ class Settings:
         "604,800",
         default="86400",
     )
+    explained_actors = Setting(
+        values.numbers_of_ledgers,
+        "how many events of somebody who could not act an operator has explained, by ledger: "
+        "`accounts=1,live=2`; `audit verify` and `projections status` exit with 0 up to these "
+        "numbers, and with 1 beyond; default: none",
+        default="",
+    )
     archive_url = OptionalSetting(
         values.archive_url,
         "where checkpoints, erasures and notes of sent mails are kept outside the database: "

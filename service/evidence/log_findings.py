@@ -48,6 +48,11 @@ class LogFinding(NamedTuple):
     fault_position: int | None
     fault: str | None
 
+    @property
+    def is_of_the_log(self) -> bool:
+        """Return whether it was found in the log, and not of the record of what was found."""
+        return self.position != _NOWHERE
+
     def begun(self) -> Self:
         """Return it where a pass begins: what was found stays."""
         return self._replace(position=0, seen=0)

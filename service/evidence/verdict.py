@@ -45,6 +45,10 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
       events; `set_aside_size` is the size of the largest.
     - `countersigned` has the required signatures of others.
     - `position` and `fault` are those of the first fault, and None if there is none.
+    - `actor_faults` is the number of events of somebody who could not act, and `actors_fault` says
+      which the first one is. They are no fault of the log, which has them for good. The number is
+      None where it is not known: of a file, without the ledger of accounts, or where the events
+      themselves do not hold.
     """
 
     ledger: str
@@ -61,6 +65,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     set_aside_size: int | None = None
     position: int | None = None
     fault: str | None = None
+    actor_faults: int | None = None
+    actors_fault: str | None = None
     countersigned: Countersigned = Countersigned()
 
     @classmethod
@@ -101,6 +107,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             position=fault.position if fault else None,
             fault=fault.sentence if fault else None,
         )
+
+    def with_actors(self, first: Fault | None, count: int) -> Self:
+        """Return the verdict on the same log with what its actors were found to be."""
+        sentence = None if first is None else first.sentence
+        return msgspec.structs.replace(self, actor_faults=count, actors_fault=sentence)
 
     def with_fault(self, fault: Fault) -> Self:
         """Return the verdict on the same log where a fault was found beside it."""

@@ -307,8 +307,9 @@ async def test_a_forged_actor_is_found_in_a_real_ledger(service):
     forged = f"partner:{partner_id}/{derived_id('key', 'x')}"
     await append(UUID(int=3), ClaimStageChanged("clm_2", "settled"), forged)
     found = await verdict("live")
-    assert (found.ok, found.position) == (False, 3)
-    assert found.fault == f"The event at position 3 is not of {forged}: no such key was issued."
+    assert (found.ok, found.position, found.actor_faults) == (True, None, 1)
+    told = f"The event at position 3 is not of {forged}: no such key was issued."
+    assert found.actors_fault == told
 
 
 def test_actors_are_read_from_the_form_that_events_have():

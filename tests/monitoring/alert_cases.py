@@ -94,6 +94,7 @@ CASES: Mapping[str, Case] = {
         'log_verified_age_seconds{ledger="live"}', "172801", "172800"
     ),
     "ClaimLedgerVerificationFailed": _gauge('verification_failed{ledger="live"}', "1", "0"),
+    "ClaimLedgerVerifiedActorFaults": _gauge('verified_actor_faults{ledger="live"}', "1", "0"),
     "ClaimLedgerVerificationOld": Case(
         [('claim_ledger_verified_at_seconds{ledger="live"}', "0")],
         [('claim_ledger_verified_at_seconds{ledger="live"}', "90000")],

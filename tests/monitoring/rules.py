@@ -39,8 +39,8 @@ def product_metrics() -> dict[str, set[str]]:
             labels = set(collector._labelnames)  # noqa: SLF001 - as above
             for name in source._collector_to_names[collector]:  # noqa: SLF001 - as above
                 found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
-    for name in ("claim_ledger_verification_failed", "claim_ledger_verified_at_seconds"):
-        found[name] = {"ledger"}
+    for name in ("verification_failed", "verified_actor_faults", "verified_at_seconds"):
+        found[f"claim_ledger_{name}"] = {"ledger"}
     for labels in found.values():
         labels.update({"job", "instance"})  # which Prometheus adds
     return found | {name: set[str]() for name in RECORDED}

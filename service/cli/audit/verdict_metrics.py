@@ -17,12 +17,16 @@ def write_metrics(path: Path, verdicts: Iterable[Verdict], at: datetime) -> None
     lines = [
         "# HELP claim_ledger_verification_failed 1 where the last `audit verify` found a fault.",
         "# TYPE claim_ledger_verification_failed gauge",
+        "# HELP claim_ledger_verified_actor_faults Events of somebody who could not act.",
+        "# TYPE claim_ledger_verified_actor_faults gauge",
         "# HELP claim_ledger_verified_at_seconds When `audit verify` last ended, in Unix time.",
         "# TYPE claim_ledger_verified_at_seconds gauge",
     ]
     for verdict in verdicts:
         labels = f'{{ledger="{verdict.ledger}"}}'
         lines.append(f"claim_ledger_verification_failed{labels} {int(not verdict.ok)}")
+        if verdict.actor_faults is not None:
+            lines.append(f"claim_ledger_verified_actor_faults{labels} {verdict.actor_faults}")
         lines.append(f"claim_ledger_verified_at_seconds{labels} {at.timestamp():.0f}")
     with written(path, force=True) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())

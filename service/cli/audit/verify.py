@@ -13,6 +13,7 @@ from service.cli.audit.auditor import auditor_settings, has_master_keys
 from service.cli.audit.demands import fields_of, policy_option, time_anchor_option
 from service.cli.audit.evidence_file import refuse_kind
 from service.cli.audit.verdict_metrics import write_metrics
+from service.cli.explained_actors import ExplainedActors
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
 from service.cli.target import Run, Target, print_answer, team_command
@@ -158,9 +159,10 @@ async def verify(
     """Recompute the log from its tables or an export; exits with 1 if anything is wrong.
 
     In the database it also checks the actor of every event: its key, member or staff existed and
-    could act then; that the ids that partners see are kept from others; and that each published
-    index of streams, and the nodes that are kept of the tree, are those of the events. It warns of
-    dates of checkpoints that cannot be right, which nobody signs.
+    could act then, but for as many as CLAIM_LEDGER_EXPLAINED_ACTORS says; that the ids that
+    partners see are kept from others; and that each published index of streams, and the nodes that
+    are kept of the tree, are those of the events. It warns of dates of checkpoints that cannot be
+    right, which nobody signs.
 
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. `lost_checkpoints`, in JSON `set_aside`, are those of events
@@ -184,6 +186,7 @@ async def verify(
     verdicts: list[Verdict] = []
     demands = Demands(policy, time_anchor)
     has_ring = has_master_keys(service.settings)
+    explained = ExplainedActors(service.settings)
     for log in service.ledgers:
         if log.name not in names:
             continue
@@ -206,12 +209,15 @@ async def verify(
             )
         if verdicts[-1].ok and (dates := await misdated(log.database, service.clock())):
             warn(f"{log.name}: {dates}; a clock was wrong, or somebody changed what nobody signs")
+        if (excess := explained.excess(log.name, verdicts[-1].actor_faults)) is not None:
+            warn(excess)
     if metrics is not None:
         write_metrics(metrics, verdicts, service.clock())
     # Whether a checkpoint counts takes the keys of events, which an auditor need not have.
     # Where a ledger does not hold, nothing may keep its verdict away.
     is_asked = has_ring and all(verdict.ok for verdict in verdicts)
-    return answer_of(verdicts, await _last_signed(service, verdicts) if is_asked else _NO_RING)
+    more = await _last_signed(service, verdicts) if is_asked else _NO_RING
+    return answer_of(verdicts, more, explained)
 
 
 _NO_RING: Final = "MACs not checked without the master keys"
@@ -226,9 +232,20 @@ async def _last_signed(service: Service, verdicts: Sequence[Verdict]) -> str:
     return f"last checkpoint signed {ago(service.clock() - max(signed))}"
 
 
-def _verdict(verdicts: Sequence[Verdict], more: str) -> str:
+def _is_fine(verdict: Verdict, explained: ExplainedActors | None) -> bool:
+    """Return whether a log is as it was signed, and each actor could act or is explained."""
+    if explained is None:
+        return verdict.ok
+    return verdict.ok and explained.cover(verdict.ledger, verdict.actor_faults)
+
+
+def _verdict(
+    verdicts: Sequence[Verdict], more: str, explained: ExplainedActors | None = None
+) -> str:
     """Return the line for people: what was verified, or what is wrong where."""
-    faults = [f"{one.ledger}: {one.fault}" for one in verdicts if not one.ok]
+    wrong = [one for one in verdicts if not _is_fine(one, explained)]
+    faults = [f"{one.ledger}: {one.fault}" for one in wrong if one.fault]
+    faults += [f"{one.ledger}: {one.actors_fault}" for one in wrong if one.actors_fault]
     if faults:
         return listed(faults)
     events = sum(one.events for one in verdicts)
@@ -236,32 +253,46 @@ def _verdict(verdicts: Sequence[Verdict], more: str) -> str:
     published = [one.published for one in verdicts if one.published is not None]
     if published:
         parts.append(f"compared with {counted(sum(published), 'published one')}")
+    if explained is not None:
+        parts += [
+            explained.told(one.ledger, one.actor_faults) for one in verdicts if one.actor_faults
+        ]
     return ", ".join(part for part in parts if part)
 
 
-def answer_of(verdicts: Sequence[Verdict], more: str = "") -> Told:
+def answer_of(
+    verdicts: Sequence[Verdict], more: str = "", explained: ExplainedActors | None = None
+) -> Told:
     """Return the first faulty ledger, or else the live one; list all if there are several.
 
-    `more` is said of logs that are as they were signed.
+    `more` is said of logs that are as they were signed. `explained` is None where no actor was
+    checked.
     """
-    faulty = [verdict for verdict in verdicts if not verdict.ok]
+    faulty = [verdict for verdict in verdicts if not _is_fine(verdict, explained)]
     live = [verdict for verdict in verdicts if verdict.ledger == "live"]
     shown = (faulty or live or verdicts)[0]
-    answer = _fields(shown)
+    answer = _fields(shown, explained)
     if shown.ok:
         del answer["position"], answer["fault"]
     if len(verdicts) > 1:
         about = {"about": f"what follows is of {shown.ledger} alone; all of them are in `ledgers`"}
-        answer = {"ok": shown.ok, **about, **answer}
-        answer["ledgers"] = [_fields(verdict) for verdict in verdicts]
-    return (Findings if faulty else Fine)(answer, _verdict(verdicts, more), _LABELS)
+        answer = {"ok": answer["ok"], **about, **answer}
+        answer["ledgers"] = [_fields(verdict, explained) for verdict in verdicts]
+    told = _verdict(verdicts, more, explained)
+    return (Findings if faulty else Fine)(answer, told, _LABELS)
 
 
-def _fields(verdict: Verdict) -> Fields:
+def _fields(verdict: Verdict, explained: ExplainedActors | None) -> Fields:
     """Return a verdict's fields, with `ok`, which people look for, first."""
-    names = ("ok", "ledger", "size", "root", "checkpoints", "published", "lineages")
+    names = ("ledger", "size", "root", "checkpoints", "published", "lineages")
     names += ("set_aside", "set_aside_size", "position", "fault")
-    return {name: getattr(verdict, name) for name in names} | fields_of(verdict.countersigned)
+    fields: Fields = {"ok": _is_fine(verdict, explained)}
+    fields |= {name: getattr(verdict, name) for name in names} | fields_of(verdict.countersigned)
+    if explained is not None and verdict.actor_faults:
+        fields["actor_faults"] = verdict.actor_faults
+        fields["explained_actors"] = explained.of(verdict.ledger)
+        fields["actors_fault"] = verdict.actors_fault
+    return fields
 
 
 def _of_export(

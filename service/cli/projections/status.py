@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from asyncpg import PostgresError
 
 from service.cli.checkpoint_dates import warn_ahead
+from service.cli.explained_actors import ExplainedActors
 from service.cli.target import Target, team_command
 from service.cli.terminal import warn
 from service.cli.verdict import Fields, Findings, Fine, listed
 from service.core.counted import counted
 from service.evidence.checkpoints.finding import Finding, beside_finding, finding
+from service.evidence.log_findings import ACTORS, LogFinding
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
 from service.ledger.following.status import Foreign, HeadWatch, Progress, foreign, progress
@@ -27,8 +29,9 @@ async def status(target: Target) -> Fields:
     sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
     restored, the last checkpoint is dated ahead, by a clock that was wrong, an event was set
     aside within the last day, because this service did not write it, or the worker found a log
-    that is not what was hashed or signed, an event of somebody who could not act, or altered nodes
-    of the tree. Tables that a killed rebuild or verification left behind are dropped.
+    that is not what was hashed or signed, more events of somebody who could not act than
+    CLAIM_LEDGER_EXPLAINED_ACTORS says, or altered nodes of the tree. Tables that a killed rebuild
+    or verification left behind are dropped.
     """
     service = target.service
     clock, ledgers = service.clock, service.ledgers
@@ -43,6 +46,7 @@ async def status(target: Target) -> Fields:
     aside = [await foreign(ledger) for ledger in ledgers]
     found = [await finding(ledger) for ledger in ledgers]
     beside = [await beside_finding(ledger) for ledger in ledgers]
+    explained = ExplainedActors(service.settings)
     ahead = [await warn_ahead(service.checkpoints(ledger.name)) for ledger in ledgers]
     answer = {
         "is_moving": not any(head.is_stalled for head in heads),
@@ -52,6 +56,7 @@ async def status(target: Target) -> Fields:
             | {"checkpoint_ahead_seconds": seconds}
             | {"verified_at": log.verified_at, "fault": log.fault}
             | {f"{kind}_fault": one.fault for kind, one in looked.items()}
+            | {"actor_faults": looked[ACTORS].faults, "explained_actors": explained.of(head.ledger)}
             for head, one, seconds, log, looked in zip(
                 heads, aside, ahead, found, beside, strict=True
             )
@@ -71,8 +76,8 @@ async def status(target: Target) -> Fields:
         *(
             f"{ledger.name}: {one.fault}{f' In all there are {one.faults}.' * (one.faults > 1)}"
             for ledger, looked in zip(ledgers, beside, strict=True)
-            for one in looked.values()
-            if one.faults
+            for kind, one in looked.items()
+            if one.faults and not _is_explained(ledger, kind, one, explained)
         ),
     ]
     if not all(one.is_bound for one in aside):
@@ -82,7 +87,18 @@ async def status(target: Target) -> Fields:
     behind = sum(row.lag_events for row in projections)
     follows = counted(len(projections), "read model or subscriber", "read models and subscribers")
     rest = f"{counted(behind, 'event')} behind in all" if behind else "all up to date"
-    return Fine(answer, f"{counted(len(ledgers), 'ledger')} numbered, {follows}, {rest}")
+    known = [
+        explained.told(ledger.name, looked[ACTORS].faults)
+        for ledger, looked in zip(ledgers, beside, strict=True)
+        if looked[ACTORS].faults
+    ]
+    told = ", ".join((f"{counted(len(ledgers), 'ledger')} numbered", follows, rest, *known))
+    return Fine(answer, told)
+
+
+def _is_explained(ledger: Ledger, kind: str, found: LogFinding, explained: ExplainedActors) -> bool:
+    """Return whether findings are ones that an operator has explained."""
+    return kind == ACTORS and found.is_of_the_log and explained.cover(ledger.name, found.faults)
 
 
 def _of_logs(

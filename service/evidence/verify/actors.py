@@ -1,9 +1,9 @@
 """Checking the actors of a log's events: each key and person existed and could act.
 
 Whoever can forge a whole event can name anybody as its actor, even somebody whose access has ended.
-An event is judged by its own time, unless that is before the times of the events before it. In that
-case, the median of their times counts. So nobody gains by backdating an event, and one wrong clock
-has no effect.
+An event is judged by its own time. Where its actor's time has an end, the median of the times of
+the events before it, if it is later, has to be within that time, too. So nobody whose access has
+ended gains by backdating an event, and one wrong clock has no effect.
 """
 
 from collections import deque

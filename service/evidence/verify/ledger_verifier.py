@@ -168,8 +168,8 @@ async def verify(
             fault = await tail_fault(
                 connection, schema, walk.rows, event_keys, has_lineage=has_lineage
             )
-            fault = fault or walk.unplaced or (walk.actors and walk.actors.fault())
-        return Verdict.of(
+            fault = fault or walk.unplaced
+        verdict = Verdict.of(
             schema,
             walk.rows.size,
             walk.rows.tree.root(),
@@ -179,6 +179,12 @@ async def verify(
             set_aside=[size for _, size in expectations.set_aside],
             fault=fault,
         )
+        if accounts is None or found is not None:
+            return verdict
+        if walk.actors is None:  # of a log that was confirmed
+            return verdict.with_actors(None, 0)
+        _, count = walk.actors.faults()
+        return verdict.with_actors(walk.actors.fault(), count)
 
 
 def _new_walk(judges: Judges, expectations: Expectations) -> Walk:
