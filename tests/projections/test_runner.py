@@ -2,9 +2,12 @@ import asyncio
 from uuid import uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.app.bootstrap import Service
 from service.facts.catalogue import ACCOUNTS
+from service.ledger.database import LedgerUnavailable
+from service.ledger.following import runner
 from service.ledger.following.runner import Background, Follower, Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
@@ -154,6 +157,36 @@ async def test_a_failing_subscriber_is_tried_again_and_misses_nothing(accounts):
     await eventually(lambda: len(subscriber.handed) == 6)
     await background.stop()
     assert subscriber.handed == [number for one in appended for number in one]
+
+
+async def test_a_fault_is_logged_when_it_begins_and_ends(monkeypatch):
+    """However often it is met; one of another type is another fault, and a lasting one is shown."""
+    faults = [LedgerUnavailable] * 100 + [ZeroDivisionError] * 100 + [LedgerUnavailable] * 100
+    ended = asyncio.Event()
+
+    async def step():
+        follower.wake()
+        if len(faults) == 50:
+            monkeypatch.setattr(runner, "TELL_SECONDS", 0)
+        elif len(faults) < 50:
+            monkeypatch.setattr(runner, "TELL_SECONDS", PATIENCE_SECONDS)
+        if faults:
+            raise faults.pop()
+        ended.set()
+        return 0
+
+    follower = Follower("away", step, lambda: None)
+    background = Background([], [follower])
+    with capture_logs() as lines:
+        background.start()
+        await ended.wait()
+        await background.stop()
+    assert [(line["event"], line.get("error_type")) for line in lines] == [
+        ("follower waits", "LedgerUnavailable"),
+        ("follower failed", None),
+        ("follower waits", "LedgerUnavailable"),
+        ("follower goes on", None),
+    ]
 
 
 class Counting(Follower):

@@ -31,6 +31,8 @@ HANDLING_REST_SECONDS_MAX = 0.25
 then handles more events in a step, which is a dozen round trips for one event as for hundreds."""
 EVENTS_MAX = 500
 """Log positions passed in one transaction; fewer where events are large (PAGE_BYTES_MAX)."""
+TELL_SECONDS = 60.0
+"""So often a fault that lasts is logged again: a follower tries twice a second."""
 HANDLE_SECONDS_MAX = 30.0
 HANDLE_SECONDS_BUDGET = 10.0
 """After this no further events are handed over in the same transaction."""
@@ -177,6 +179,7 @@ class Follower:
     at_end: Callable[[], Awaitable[None]] | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _stands: str | None = field(default=None, init=False)
+    _told_at: dict[str, float] = field(default_factory=dict[str, float], init=False)
 
     def wake(self) -> None:
         """Look for work now."""
@@ -187,7 +190,10 @@ class Follower:
         return min(REST_SECONDS_MIN + REST_SECONDS_EACH * done, self.rest_seconds_max)
 
     async def run(self) -> None:
-        """Repeat until cancelled. After a fault, which is logged, retry with growing pauses."""
+        """Repeat until cancelled. After a fault, retry with growing pauses.
+
+        A fault is logged when it begins, once a minute while it lasts, and when it has ended.
+        """
         try:
             await self._repeat()
         finally:
@@ -205,9 +211,13 @@ class Follower:
                 self._stand(str(error))
             except LedgerError as error:
                 why = type(error.__cause__ or error).__name__
-                log.warning("follower waits", subscriber=self.name, error_type=why)
-            except Exception:  # a fault of one follower must not end the process
-                log.exception("follower failed", subscriber=self.name)
+                if self._is_due(why):
+                    log.warning("follower waits", subscriber=self.name, error_type=why)
+            except Exception as error:  # a fault of one follower must not end the process
+                if self._is_due(type(error).__name__):
+                    log.exception("follower failed", subscriber=self.name)
+            else:
+                self._go_on()
             if done:
                 idle, self._stands = IDLE_SECONDS_MIN, None
                 self.after()
@@ -218,6 +228,20 @@ class Follower:
             with suppress(TimeoutError):
                 async with asyncio.timeout(idle):
                     await self._woken.wait()
+
+    def _is_due(self, why: str) -> bool:
+        """Return whether to log a fault: of each type the first, and then one a minute."""
+        now = asyncio.get_running_loop().time()
+        if now - self._told_at.get(why, -TELL_SECONDS) < TELL_SECONDS:
+            return False
+        self._told_at[why] = now
+        return True
+
+    def _go_on(self) -> None:
+        """Log that faults that were logged have ended."""
+        if self._told_at:
+            self._told_at.clear()
+            log.info("follower goes on", subscriber=self.name)
 
     def _stand(self, why: str) -> None:
         """Log once that it cannot continue by itself; it keeps checking whether it can."""
