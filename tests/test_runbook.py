@@ -2,7 +2,9 @@
 
 import builtins
 import re
+import runpy
 import shlex
+import subprocess
 
 import asyncpg
 import click
@@ -17,7 +19,9 @@ from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
 from tests import runbook
+from tests.dev_process import environment
 from tests.patience import PATIENCE_SECONDS
+from tests.redis_server import RedisServer
 from tests.world import settings_for, world_on
 
 TEXT = runbook.PATH.read_text()
@@ -134,6 +138,29 @@ def test_every_subscriber_can_go_on_after_a_cut(tmp_path):
     }
     assert set(re.findall(r"`((?:accounts|live|test)\.\w+)`", text)) == others
     assert set(re.findall(r"update (\w+)\.subscriptions set position", text)) == set(LEDGERS)
+
+
+@pytest.mark.server
+def test_a_redis_that_works_answers_the_ping(tmp_path):
+    """With the URL that `prepare.py` makes, taken from its file as the page's beginning says."""
+    made = runpy.run_path(str(runbook.PATH.parent / "compose/prepare.py"))["drawn"]()
+    (password,) = re.findall(r'^requirepass "(.*)"$', made["redis_configuration"], re.MULTILINE)
+    redis = RedisServer(tmp_path)
+    redis.start()
+    redis.command("CONFIG", "SET", "requirepass", password)
+    file = tmp_path / "redis_url"
+    file.write_text(made["redis_url"].replace("redis:6379", f"127.0.0.1:{redis.port}") + "\n")
+    (ping,) = re.findall(r"`(redis-cli -u [^`]+ ping)`", TEXT)
+    done = subprocess.run(
+        ["bash", "-eu"],
+        input=f"{runbook.block('sh', 'for name in CLAIM_LEDGER_DATABASE_URL')}{ping}\n",
+        env=environment(REDIS_URL_FILE=str(file)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    redis.stop()
+    assert done.stdout == "PONG\n"
 
 
 def test_each_finding_about_keys_has_its_row():

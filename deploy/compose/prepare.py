@@ -59,7 +59,7 @@ def drawn() -> dict[str, str]:
         "owner_service": f"[owner]\nhost=postgres\nuser=claim_ledger\npassword={owner}\n",
         "pgbouncer_users": "".join(f'"{role}" "{text}"\n' for role, text in passwords.items()),
         "master_keys": base64.b64encode(secrets.token_bytes(32)).decode(),
-        "redis_url": f"redis://:{redis}@redis:6379/0",
+        "redis_url": f"redis://default:{redis}@redis:6379/0",
         "redis_configuration": (
             f'requirepass "{redis}"\nsave ""\nappendonly no\nmaxmemory 128mb\n'
             "maxmemory-policy volatile-ttl\n"
