@@ -1,5 +1,6 @@
 """Why the database could not do what a command asked for, as an operator can correct it."""
 
+import asyncio
 import re
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -41,7 +42,8 @@ def why(error: Exception, data_dir: Path | None, settings: Settings | None = Non
             return f"{cause}."
         if type(cause).__name__ in _WHY:
             return _WHY[type(cause).__name__].format(url=_url_of(cause, settings))
-        if cause.__cause__ is None:
+        # A deadline cancels what it ends: that it has passed is the reason.
+        if cause.__cause__ is None or isinstance(cause.__cause__, asyncio.CancelledError):
             break
         cause = cause.__cause__
     if data_dir is not None and not isinstance(cause, PostgresError):

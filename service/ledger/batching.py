@@ -255,7 +255,9 @@ class Batcher(Generic[CommandT, OutcomeT]):
 
 
 def _expire(future: "asyncio.Future[OutcomeT]") -> None:
-    _settle(future, LedgerUnavailable("no answer to a batch in time"))
+    late = LedgerUnavailable("no answer to a batch in time")
+    late.__cause__ = TimeoutError()  # as for a statement, and as the log names it
+    _settle(future, late)
 
 
 def _settle(future: "asyncio.Future[OutcomeT]", outcome: OutcomeT | Exception) -> None:

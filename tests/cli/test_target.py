@@ -1,5 +1,6 @@
 """Which installation the team's commands work on, and the errors when there is none."""
 
+import asyncio
 import json
 import re
 import subprocess
@@ -183,6 +184,17 @@ def test_summaries_are_those_of_the_commands():
     for name in ("dev", "serve", "worker", "migrate"):
         command = cli.get_command(context, name)
         assert f"{name} {(command.help or '').partition('. ')[0].rstrip('.')}." in lines
+
+
+async def test_a_deadline_is_named_and_not_the_cancel_that_it_ends_in():
+    """The runbook's table has the one, and nobody would look for the other."""
+    fault = LedgerUnavailable("TimeoutError")
+    try:
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+    except TimeoutError as late:
+        fault.__cause__ = late
+    assert why(fault, None) == "PostgreSQL does not answer (TimeoutError)."
 
 
 def test_a_pooler_that_was_not_named_is_recognised():

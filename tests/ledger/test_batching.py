@@ -207,6 +207,7 @@ async def test_waiting_is_bounded_in_time():
         tasks = await submitted(batcher, [Command(f"s{n}", n) for n in range(5)])
         answers = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(answer) for answer in answers] == [LedgerUnavailable] * 5
+    assert {type(answer.__cause__) for answer in answers} == {TimeoutError}, "as the log names it"
     assert waited() < 0.2
     batcher._deadline = PATIENCE_SECONDS  # noqa: SLF001 - short for those that hang alone
     runs.gate.set()
