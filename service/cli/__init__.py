@@ -1,13 +1,15 @@
 """The command line: `claim-ledger`."""
 
+import errno
 import json
 import sys
-from typing import Final
+from typing import Final, NoReturn
 
 import click
 
+from service.cli.closed_streams import open_closed
 from service.cli.lazy import LazyGroup
-from service.cli.unwritten import Unwritten, tell
+from service.cli.unwritten import Unwritten, forget, tell
 from service.core.errors import Refusal
 
 
@@ -113,6 +115,22 @@ for _name, (_help, _modules) in _GROUPS.items():
 
 def main() -> None:
     """Run the command line; with `--json`, wrong usage is an object too, and exits with 2."""
+    has_no_stdout = open_closed()
+    try:
+        _run()
+    except Unwritten as error:
+        tell(error)
+    except OSError as error:
+        if not has_no_stdout or error.errno != errno.EBADF:
+            raise
+        tell(Unwritten(error.strerror))
+    finally:
+        if has_no_stdout:  # of a process that runs on, the lines of its log
+            forget()
+    sys.exit(1)
+
+
+def _run() -> NoReturn:
     try:
         code: object = cli.main(standalone_mode=False)
     except click.ClickException as error:
@@ -122,9 +140,6 @@ def main() -> None:
         else:
             error.show()
         sys.exit(error.exit_code)
-    except Unwritten as error:
-        tell(error)
-        sys.exit(1)
     except click.Abort:
         click.echo("Stopped. Goodbye.", err=True)
         sys.exit(130)

@@ -134,8 +134,8 @@ def _answer(
             raise invalid(name, "not text in UTF-8")
     settings: Settings | None = None
     try:
+        logs.configure("warning", sys.stderr.buffer)  # before anything can fail, and be logged
         settings = _settings(data_dir, environment)
-        logs.configure("warning", sys.stderr.buffer)
         return asyncio.run(_run(call, settings, options))
     except (Refusal, click.ClickException, click.Abort):
         raise

@@ -11,7 +11,12 @@ class Unwritten(Exception):
 
 
 def tell(error: Unwritten) -> None:
-    """Say so on stderr, and have Python not try again as it ends."""
+    """Say so on stderr."""
     lost = "What the command has done is done; replace a secret that it would have shown."
     click.echo(f"Error: the answer could not be written: {error}. {lost}", err=True)
+    forget()
+
+
+def forget() -> None:
+    """Have Python not try again to write what stdout holds as it ends: it would exit with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

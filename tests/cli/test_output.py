@@ -1,5 +1,6 @@
 """What the command line prints of texts that others wrote."""
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,41 @@ def test_an_answer_that_cannot_be_written_is_told(more):
         )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("Error: the answer could not be written: No space left on device")
+
+
+CLOSED = """
+import os, sys
+from service.cli.closed_streams import lose_output, open_closed
+assert open_closed()
+assert not sys.stdin.isatty()
+assert sys.stdin.read() == ""
+sys.stderr.buffer.write(b"goes nowhere")
+assert [os.get_inheritable(one) for one in range(3)] == [True] * 3
+try:
+    print("lost", flush=True)
+except OSError as error:
+    lose_output()
+    print("a line of a log", flush=True)
+    os._exit(error.errno)
+"""
+
+
+@pytest.mark.server
+def test_streams_that_are_closed_are_opened_on_nothing():
+    """But to write to stdout fails: no answer is lost in silence. A log may be."""
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -c "$1" <&- >&- 2>&-', sys.executable, CLOSED], check=False
+    )
+    assert done.returncode == errno.EBADF
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("command", ["keys-at-rest keygen", "partners list --json", "--help"])
+def test_a_closed_stdout_is_told(command):
+    """In one line, whatever was to be printed: an answer, a refusal, or help."""
+    script = f'exec "$0" -c "from service.cli import main; main()" {command} >&-'
+    done = subprocess.run(
+        ["sh", "-c", script, sys.executable], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: the answer could not be written: Bad file descriptor")
