@@ -62,12 +62,16 @@ def test_a_key_that_does_not_sign_yet_retires_no_other(as_named, owner):
     before = bind()
     drawn = json.loads(as_named("keys-at-rest", "rotate-event-key", STAFF=TEAM).stdout)
     early = bind()
+    waits = as_named("audit", "bind", "--ledger", "live", STAFF=TEAM)
     owner.execute("update accounts.event_keys set signs_from = now() - interval '1 hour'")
     late, again = bind(), bind()
     assert (before.returncode, before.stdout.startswith("OK: nothing to do")) == (0, True)
     assert early.returncode == 1
     said = f"WRONG: event key 2 does not sign before {drawn['signs_from']}, and no earlier one"
     assert early.stdout.startswith(said)
+    facts = json.loads(waits.stdout)
+    assert (waits.returncode, facts["waits_for_event_key"]) == (1, 2)
+    assert facts["signs_from"] == drawn["signs_from"]
     assert (late.returncode, again.returncode) == (0, 0)
     assert late.stdout.startswith("OK: later events of live need a MAC")
     assert again.stdout.startswith("OK: nothing to do")

@@ -32,7 +32,7 @@ async def bind(target: Target, ledger: str | None) -> Fields:
     if waiting is not None:
         key_id, signs_from = waiting
         return Findings(
-            answer,
+            answer | {"waits_for_event_key": key_id, "signs_from": signs_from},
             f"event key {key_id} does not sign before {timestamp(signs_from)}, and no earlier one "
             "is retired until it does: repeat this a quarter of an hour after that",
         )
