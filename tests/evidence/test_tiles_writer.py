@@ -219,6 +219,29 @@ async def test_what_does_not_hold_is_not_continued(checkpoints, add, attack, tmp
         assert await tiles_state(checkpoints.ledger.database) == (4, True)
 
 
+async def test_each_object_that_is_wrong_is_named(checkpoints, add, shelf, tmp_path):
+    """In one run, by its name at the place; what is missing is told from what is too short."""
+    await add(3)
+    origin = (await checkpoints.make()).checkpoint.origin
+    assert await TilesWriter(checkpoints, shelf).write()
+    folder = tmp_path / "tiles" / origin
+    tile = folder / "tile/0/000.p/4"
+    tile.unlink()
+    await add(2)
+    await checkpoints.make()
+    with pytest.raises(EntriesUnsound, match=f"^{origin}/tile/0/000.p/4 is missing$"):
+        await TilesWriter(checkpoints, shelf).write()
+    tile.write_bytes(bytes(100))
+    with pytest.raises(EntriesUnsound, match=f"^{origin}/tile/0/000.p/4 has 100 bytes$"):
+        await TilesWriter(checkpoints, shelf).write()
+    (folder / "checkpoint").unlink()
+    (folder / "tile/entries/000.p/6").write_bytes(b"not ours")
+    with pytest.raises(EntriesUnsound) as found:
+        await TilesWriter(checkpoints, shelf).write()
+    named = {fault.partition(":")[0] for fault in str(found.value).split("; ")}
+    assert named == {f"{origin}/tile/0/000.p/4", f"{origin}/tile/entries/000.p/6"}
+
+
 async def test_no_row_spoils_what_is_published(
     accounts, place, add, attack, owner, shelf, tmp_path
 ):

@@ -28,7 +28,9 @@ class TileEdge:
         for place in partial_places(size):
             joined = (tiles or {}).get(place, b"")
             if len(joined) != place.width * HASH_BYTES:
-                raise ValueError(f"the tile {place} does not have {place.width} hashes")
+                raise ValueError(
+                    f"a tile of level {place.level} does not have {place.width} hashes"
+                )
             self._levels += [[] for _ in range(place.level - len(self._levels))]
             self._levels.append(split_hashes(joined))
 

@@ -24,6 +24,7 @@ from service.evidence.tiles.names import checkpoint_name, partial_places, tile_n
 from service.evidence.tiles.slice import slice_of
 from service.evidence.tree.tile import WIDTH
 from service.ledger.database import Database
+from service.ledger.merkle import HASH_BYTES
 from service.ledger.sql import queries
 
 LOOK_SECONDS: Final = 10.0
@@ -202,23 +203,28 @@ class TilesWriter:
         if there is None:
             return TileEdge()
         names = {place: tile_name(origin, place) for place in partial_places(there.size)}
-        tiles = {place: await self._place.get(name) or b"" for place, name in names.items()}
-        try:
-            edge = TileEdge(there.size, tiles)
-        except ValueError as error:
-            raise EntriesUnsound(f"{origin}: {error}") from error
+        found = {place: await self._place.get(name) for place, name in names.items()}
+        faults = [
+            f"{names[place]} {'is missing' if tile is None else f'has {len(tile)} bytes'}"
+            for place, tile in found.items()
+            if tile is None or len(tile) != place.width * HASH_BYTES
+        ]
+        if faults:
+            raise EntriesUnsound("; ".join(faults))
+        edge = TileEdge(there.size, {place: tile or b"" for place, tile in found.items()})
         if edge.root() != there.root:
             raise EntriesUnsound(f"{origin}: the tiles do not make the root of the checkpoint")
         return edge
 
     async def _put(self, made: dict[str, bytes]) -> None:
-        names = sorted(made)
+        names, others = sorted(made), list[str]()
         for start in range(0, len(names), AT_ONCE):
             some = names[start : start + AT_ONCE]
-            await asyncio.gather(*(self._put_one(name, made[name]) for name in some))
+            are_there = await asyncio.gather(*(self._put_one(name, made[name]) for name in some))
+            others += [name for name, is_there in zip(some, are_there, strict=True) if not is_there]
+        if others:
+            raise EntriesUnsound("; ".join(f"{name}: holds something else" for name in others))
 
-    async def _put_one(self, name: str, content: bytes) -> None:
-        if await self._place.put(name, content):
-            return
-        if await self._place.get(name) != content:  # it is there from before a writer was cut off
-            raise EntriesUnsound(f"{name}: holds something else")
+    async def _put_one(self, name: str, content: bytes) -> bool:
+        """Return whether an object has these contents, perhaps from a writer that was cut off."""
+        return await self._place.put(name, content) or await self._place.get(name) == content
