@@ -18,6 +18,13 @@ def block(language: str, beginning: str) -> str:
     return found
 
 
+def outages() -> set[str]:
+    """Return each `error_type` that the page has a line for: what PostgreSQL is, and what to do."""
+    table = PATH.read_text().partition("| `error_type` | PostgreSQL |")[2].partition("\n\n")[0]
+    rows = [line.partition("|")[2].partition("|")[0] for line in table.splitlines()]
+    return {name for names in rows for name in re.findall(r"`(\w+)`", names)}
+
+
 def anchors() -> set[str]:
     """Return what links can point to: headings as GitHub names them."""
     headings = re.findall(r"^#+ (.+)$", PATH.read_text(), re.MULTILINE)

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from service.http.admission import IN_FLIGHT_MIN
 from service.ledger.database import LedgerUnavailable
 from service.ledger.limits import DEADLINE_SECONDS
+from tests import runbook
 from tests.endpoints import ENDPOINTS
 from tests.patience import eventually, waiting
 from tests.world import STAFF, deadline_of
@@ -103,10 +105,11 @@ async def test_fifty_requests_at_once_are_bounded_too(faulty, faulty_world, part
 async def test_an_outage_in_the_middle_of_requests(faulty, faulty_world, partner):
     """Requests under way when PostgreSQL froze are answered; a retry shows the outcome.
 
-    Authentication may have been answered already: what matters is each step's own deadline.
+    Authentication may have been answered already: what matters is each step's own deadline. The log
+    says why in words that the runbook has.
     """
     entity_id = await partner.connected_entity()
-    with deadline_of(faulty_world, DEADLINE_SECONDS):
+    with deadline_of(faulty_world, DEADLINE_SECONDS), capture_logs() as lines:
         calls = [asyncio.create_task(partner.claim(entity_id, f"mid-{n}")) for n in range(200)]
         await asyncio.wait(calls, return_when=asyncio.FIRST_COMPLETED)
         with outage(faulty, "frozen", faulty_world) as waited:
@@ -116,6 +119,9 @@ async def test_an_outage_in_the_middle_of_requests(faulty, faulty_world, partner
     codes = {answer.status_code for answer in answers}
     assert 503 in codes
     assert codes <= {201, 503}
+    why = {line["error_type"] for line in lines if line["event"] == "ledger unavailable"}
+    assert why
+    assert why <= runbook.outages()
     await back(partner, entity_id, "mid-0")
     again: list[httpx.Response] = []
     for first in range(0, 200, IN_FLIGHT_MIN):  # after an outage, as many are admitted for sure
