@@ -1,6 +1,7 @@
 """What the kernel says about processes: CPU, memory, open files; and a server's children."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
@@ -8,8 +9,11 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 def children(pid: int) -> list[int]:
     """Return a process's children, whichever of its threads started them."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for one in tasks for child in one.read_text().split()]
+    found: list[int] = []
+    for one in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread may end meanwhile
+            found += map(int, one.read_text().split())
+    return found
 
 
 def parent(pid: int) -> int:

@@ -19,6 +19,7 @@ import pytest
 
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.ledger.encryption import MasterKeys
+from tests.bench.processes import children
 from tests.databases import migrated
 from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.key_service import NAME, key_service
@@ -130,23 +131,22 @@ def live_key(env: Mapping[str, str]) -> str:
 def children_of(process: Running) -> dict[int, bytes]:
     """Return the command lines of a process's children by pid."""
     found: dict[int, bytes] = {}
-    for children in Path(f"/proc/{process.pid}/task").glob("*/children"):
-        for pid in children.read_text().split():
-            with suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
-                found[int(pid)] = Path(f"/proc/{pid}/cmdline").read_bytes()
+    for pid in children(process.pid):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it may end meanwhile
+            found[pid] = Path(f"/proc/{pid}/cmdline").read_bytes()
     return found
 
 
 def api_processes(process: Running) -> list[int]:
     """Return the pids of the processes that serve the API."""
-    children = children_of(process).items()
-    return [pid for pid, command in children if command and WORKER not in command]
+    found = children_of(process).items()
+    return [pid for pid, command in found if command and WORKER not in command]
 
 
 def worker_process(process: Running) -> int | None:
     """Return the pid of the worker that `serve` runs."""
-    children = children_of(process).items()
-    return next((pid for pid, command in children if WORKER in command), None)
+    found = children_of(process).items()
+    return next((pid for pid, command in found if WORKER in command), None)
 
 
 async def test_four_workers_share_limit_and_metrics(database_url, tmp_path, redis_server):
