@@ -1,7 +1,6 @@
 """From when on a ledger's events need a MAC, and which events count as ours (decision 45)."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
@@ -23,7 +22,7 @@ T = TypeVar("T", bound=StoredRow)
 BOUND_TOPIC: Final = "EventsBound"
 """The event that says that every later one has a MAC, by its own key or a later one."""
 
-_UNPLACED: Final[Mapping[int, int]] = MappingProxyType({})
+_UNPLACED: Final[Mapping[int, int]] = {}  # a binding is sent to other processes
 _SQL = queries("service.ledger")
 
 
