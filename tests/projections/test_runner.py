@@ -165,6 +165,7 @@ async def test_a_fault_is_logged_when_it_begins_and_ends(monkeypatch):
     ended = asyncio.Event()
 
     async def step():
+        await asyncio.sleep(0)  # as each that asks PostgreSQL lets others run
         follower.wake()
         if len(faults) == 50:
             monkeypatch.setattr(runner, "TELL_SECONDS", 0)
