@@ -385,3 +385,28 @@ def test_an_event_costs_the_same_whatever_came_before(monkeypatch):
 
     assert found.keys == {"key_1": Key("live", True, None, b"whole", 2)}
     assert found.members == {}
+
+
+UNBOUND_KEY = ApiKeyIssued(
+    partner_id=P, key_id="key_1", mode="live", secret_hash=b"hash", hash_version=1
+)
+REBOUND = ApiKeyRebound(
+    partner_id=P, key_id="key_1", secret_hash=b"new", hash_version=decisions.HASH_VERSION
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "then"),
+    [
+        ([UNBOUND_KEY], [REBOUND]),
+        ([ISSUED], []),
+        ([UNBOUND_KEY, REBOUND], []),
+        ([UNBOUND_KEY, KEY_REVOKED], []),
+        ([UNBOUND_KEY, REVOKED], []),
+    ],
+    ids=["of an earlier release", "bound", "bound since", "ended", "of a revoked partner"],
+)
+def test_a_key_is_bound_to_its_whole_token_once(given, then):
+    """While it works: nothing is written of one that does not, or that is bound."""
+    partner = fold([APPLIED, APPROVED, *given])
+    assert decisions.rebind_key(partner, "key_1", secret_hash=b"new", now=NOW) == then
