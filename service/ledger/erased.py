@@ -13,7 +13,8 @@ from service.ledger.database import Row
 from service.ledger.sql import queries
 
 _BYTES_MAX: Final = 64 << 10
-"""Far more than an event has by which a subject was erased."""
+"""Far more than an event has by which a link was redeemed, or a subject erased."""
+_ERASURE: Final = "PersonalDataErased"
 
 _SQL = queries("service.ledger")
 
@@ -26,6 +27,13 @@ async def erased(
     Read this after what is stored of the keys: an erasure that commits in between is then there.
     """
     asked = list(key_ids)
-    rows = await fetch(_SQL.erasures, asked, _BYTES_MAX) if asked else []
+    rows = await told(fetch, asked, _ERASURE) if asked else []
     placed = await binding.placing(fetch, ((row["append_id"], row["mac"]) for row in rows))
     return {row["originator_id"] for row in placed.ours(rows)}
+
+
+async def told(
+    fetch: Callable[..., Awaitable[Sequence[Row]]], streams: Sequence[UUID], topic: str
+) -> Sequence[Row]:
+    """Return the few events of one topic in some streams, whoever wrote them."""
+    return await fetch(_SQL.told, streams, topic, _BYTES_MAX)

@@ -49,21 +49,6 @@ where
 -- The data keys that are stored among those asked for, also those that came back after an erasure.
 select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
 
--- name: erasures
--- Of each of some streams ($1), the first hundred events of at most $2 bytes that say that its subject
--- was erased: a genuine one is alone, and others must not fill the memory.
-select
-    0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
-from unnest($1::uuid[]) as asked (stream_id)
-cross join lateral (
-    select append_id, originator_id, originator_version, topic, state, mac
-    from ledger.events
-    where
-        originator_id = asked.stream_id and topic = 'PersonalDataErased'
-        and octet_length(state) <= $2
-    order by originator_version limit 100
-) as e
-
 -- name: event_keys
 -- The keys that bind events to this service, wrapped, and whether each may sign by now.
 select
@@ -343,6 +328,19 @@ where
     and ($3::text[] is null or e.topic = any($3::text[]))
 order by e.originator_version
 limit $4
+
+-- name: told
+-- Of each of some streams ($1), the first hundred events of a topic ($2) with at most $3 bytes: genuine
+-- ones are few, and others must not fill the memory.
+select
+    0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+from unnest($1::uuid[]) as asked (stream_id)
+cross join lateral (
+    select append_id, originator_id, originator_version, topic, state, mac
+    from ledger.events
+    where originator_id = asked.stream_id and topic = $2 and octet_length(state) <= $3
+    order by originator_version limit 100
+) as e
 
 -- name: write
 -- What commands write: events and the queue of the unnumbered, public ids, data keys. The rows of the

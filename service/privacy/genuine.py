@@ -1,20 +1,17 @@
 """Reading the events that an erasure decides on, and ignoring those that others wrote."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Final
 from uuid import UUID
 
 from service.ledger.binding import Binding
 from service.ledger.codec import Codec
 from service.ledger.database import Row
 from service.ledger.decoding import StoredRow, Unread, described
+from service.ledger.erased import told
 from service.ledger.events import Event, Meta, Unreadable
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
-
-TOLD_BYTES_MAX: Final = 64 << 10
-"""Far more than an event has by which a link was redeemed, or a subject erased."""
 
 _SQL = queries("service.privacy")
 
@@ -63,7 +60,7 @@ class Genuine:
         self, transaction: Transaction, streams: Iterable[UUID], topic: type[Event]
     ) -> list[tuple[UUID, Event, Meta]]:
         """Return what the events of one topic in some streams say, as `events` does."""
-        rows = await transaction.fetch(_SQL.told, list(streams), topic.__name__, TOLD_BYTES_MAX)
+        rows = await told(transaction.fetch, list(streams), topic.__name__)
         return await self.events(transaction.fetch, rows)
 
     async def note_others(self, transaction: Transaction, streams: Iterable[UUID]) -> None:

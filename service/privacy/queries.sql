@@ -326,19 +326,6 @@ from ledger.onboardings as o
 where o.entity_id = $1 and m.stream_id = o.stream_id and m.state = 'waiting'
 returning m.message_id
 
--- name: told
--- Of each of some streams ($1), the first hundred events of a topic ($2) with at most $3 bytes: genuine
--- ones are few, and others must not fill the memory.
-select
-    0::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
-from unnest($1::uuid[]) as asked (stream_id)
-cross join lateral (
-    select append_id, originator_id, originator_version, topic, state, mac
-    from ledger.events
-    where originator_id = asked.stream_id and topic = $2 and octet_length(state) <= $3
-    order by originator_version limit 100
-) as e
-
 -- name: unlisted
 -- How many subjects were erased by the log whom the erasure list does not name: neither their streams,
 -- nor their claims. A link is none of its own: it may have been redeemed after its entity's erasure
