@@ -37,10 +37,11 @@ select coalesce(max(position), 0) as position from ledger.subscriptions where na
 -- as a value ($2, its JSON). An older page has those before a position ($5) alone; events without
 -- one are newer than all others. Of the newest $8 that the read model knows, those of one topic ($6)
 -- and by one kind of actor ($7, its prefix, as the stored form has it in $9), where these are given.
+-- An event that the read model knows of and that is gone has nulls.
 with known as (
-    select wanted.position, l.append_id
+    select wanted.position, wanted.topic, l.append_id
     from (
-        select newest.position
+        select newest.position, newest.topic
         from (
             select a.position, a.topic, a.actor
             from ledger.activity as a
@@ -71,7 +72,7 @@ with known as (
     union all
     select null, append_id from ledger.pending where $5::bigint is null
 ), matching as (
-    select o.position, o.append_id
+    select o.position, e.topic, o.append_id
     from others as o
     join ledger.events as e using (append_id)
     where
@@ -80,13 +81,13 @@ with known as (
         and ($9::bytea is null or position($9 in e.state) > 0)
 )
 select
-    f.position, f.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
+    f.position, f.append_id, e.originator_id, e.originator_version, f.topic, e.state, e.mac,
     f.is_known
 from (
-    select position, append_id, true as is_known from known
+    select position, topic, append_id, true as is_known from known
     union all
-    select position, append_id, false from matching
+    select position, topic, append_id, false from matching
 ) as f
-join ledger.events as e using (append_id)
+left join ledger.events as e using (append_id)
 order by f.position desc nulls first, f.append_id desc
 limit $3

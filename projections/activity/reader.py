@@ -40,8 +40,8 @@ class TimelineEntry(NamedTuple):
     `position` is None before it is numbered. `data` are the fields in the clear, as they were
     recorded; `personal` names the sealed ones, each `sealed`, `erased` or
     `key missing`: gone, and no erasure of this service says so. `meta` and `data` are
-    None where the stored event is damaged. `leaf` is the hash that the log has to have of it.
-    `is_ours`: its MAC shows that this service wrote it.
+    None where the stored event is damaged, or gone. `leaf` is the hash that the log has to have of
+    it. `is_ours`: its MAC shows that this service wrote it.
     """
 
     ledger: str
@@ -52,6 +52,7 @@ class TimelineEntry(NamedTuple):
     personal: Mapping[str, str]
     leaf: bytes | None = None
     is_ours: bool = True
+    is_gone: bool = False
 
 
 class TimelineFilter(NamedTuple):
@@ -149,10 +150,12 @@ class ActivityReader:
 
     async def _entries(self, found: Sequence[tuple[Row, State | None]]) -> list[TimelineEntry]:
         keys = await self._keys(found)
-        stored = [StoredEvent(*tuple(row)[:7]) for row, _ in found]
+        stored = [StoredEvent(*tuple(row)[:7]) for row, _ in found if not _is_gone(row)]
         ours = {one.append_id for one in await self._ledger.ours(stored)}
         return [
-            self._entry(row, state, keys)._replace(is_ours=row["append_id"] in ours)
+            self._entry(row, state, keys)._replace(
+                is_ours=_is_gone(row) or row["append_id"] in ours, is_gone=_is_gone(row)
+            )
             for row, state in found
         ]
 
@@ -190,9 +193,13 @@ def _personal(key: UUID, left: Container[UUID], gone: Container[UUID]) -> str:
     return "erased" if key in gone else "key missing"
 
 
+def _is_gone(row: Row) -> bool:
+    return row["state"] is None
+
+
 def _stored(row: Row) -> State | None:
     try:
-        return stored_form(row["state"])
+        return None if _is_gone(row) else stored_form(row["state"])
     except Unreadable:
         return None
 

@@ -161,6 +161,22 @@ def test_an_unreadable_event_is_in_the_history(team, claim, owner):
     assert damaged["data"] == "unreadable: the stored event is damaged"
 
 
+def test_an_event_that_is_gone_is_in_the_history(team, claim, owner):
+    """What is left of it is its place in the log: that is shown, and a fault."""
+    take_off(owner, "live.events")
+    owner.execute("create temporary table kept as select * from live.events where false")
+    removed = b"with gone as (delete from live.events where topic = 'ClaimStageChanged' and "
+    held = b"position(%s::bytea in state) > 0 returning *) insert into kept select * from gone"
+    owner.execute(removed + held, (claim[0].encode(),))
+    code, answer = team.answer("audit", "history", claim[0], "--ledger", "live")
+    owner.execute("insert into live.events overriding system value select * from kept")
+    put_back(owner, "live.events")
+    gone = answer["events"][-1]
+    assert (code, [one["position"] for one in answer["faults"]]) == (1, [gone["position"]])
+    assert (gone["topic"], gone["at"], gone.get("fault")) == ("ClaimStageChanged", None, None)
+    assert gone["data"] == "gone: only its place in the log is left"
+
+
 def test_a_fault_is_a_fault_beside_a_proof(team, demo, claim, owner, tmp_path):
     """The exit code says so, too: the events are proved by another checkpoint than they rest on."""
     team.do("audit", "checkpoint", "--ledger", "live")

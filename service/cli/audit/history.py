@@ -35,6 +35,9 @@ from service.ledger.sequencer import Sequencer
 LIMIT: Final = 1000
 LIMIT_MAX: Final = 100_000
 
+_DAMAGED: Final = "unreadable: the stored event is damaged"
+_GONE: Final = "gone: only its place in the log is left"
+
 _limit = click.option(
     "--limit",
     type=WholeNumber(1, LIMIT_MAX),
@@ -199,5 +202,5 @@ def _row(entry: TimelineEntry, signed: int) -> Fields:
         "request_id": meta.request_id if meta else None,
         **({"fault": NOT_OURS} if _is_foreign(entry, signed) else {}),
         "personal": entry.personal,
-        "data": data if meta else "unreadable: the stored event is damaged",
+        "data": data if meta else _GONE if entry.is_gone else _DAMAGED,
     }
