@@ -78,27 +78,3 @@ def sign_in_mail(
     """Return the mail that signs a person in; raises as `Letter.message` does."""
     letter = sign_in_letter(link=link, expires_at=expires_at)
     return letter.message(to=to, sender=sender, message_id=message_id, date=date)
-
-
-def magic_link_mail(
-    *,
-    to: str,
-    user_name: str | None,
-    company_name: str,
-    partner_name: str,
-    link: str,
-    expires_at: datetime,
-    sender: str,
-    message_id: str,
-    date: datetime,
-) -> EmailMessage:
-    """Return the mail of a magic link; raises as `Letter.message` does."""
-    letter = magic_link_letter(
-        user_name=user_name,
-        company_name=company_name,
-        partner_name=partner_name,
-        link=link,
-        expires_at=expires_at,
-    )
-    name = greeted(user_name)
-    return letter.message(to=to, sender=sender, message_id=message_id, date=date, name=name)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from service.mail.messages import magic_link_mail
+from service.mail.messages import greeted, magic_link_letter
 
 USER, PASSWORD = "mailer", "p@ss/word"
 LINK = "https://api.example.com/onboarding/" + "t" * 43
@@ -22,18 +22,23 @@ LINK = "https://api.example.com/onboarding/" + "t" * 43
 
 def mail(**changes: object) -> EmailMessage:
     """Return a magic-link mail with some values changed."""
-    values = {
-        "to": "owner@example.com",
+    letter = {
         "user_name": "Zoë Müller",
         "company_name": "Łódź Paints Ltd",
         "partner_name": "Books & Co",
         "link": LINK,
         "expires_at": datetime(2026, 3, 8, 14, 30, tzinfo=UTC),
+    }
+    envelope = {
+        "to": "owner@example.com",
         "sender": "no-reply@example.com",
         "message_id": "onb_01-magic-link@example.com",
         "date": datetime(2026, 3, 1, 14, 30, tzinfo=UTC),
     }
-    return magic_link_mail(**(values | changes))
+    letter |= {name: value for name, value in changes.items() if name in letter}
+    envelope |= {name: value for name, value in changes.items() if name not in letter}
+    name = greeted(letter["user_name"])
+    return magic_link_letter(**letter).message(**envelope, name=name)
 
 
 def plain(message: EmailMessage) -> str:
