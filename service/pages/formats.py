@@ -20,7 +20,8 @@ def moment(at: datetime | None, to: Precision = "minutes") -> str:
         return NOTHING
     at = at.astimezone(UTC)
     time = at.time().isoformat(to)
-    return Markup('<time datetime="{}T{}Z">{}</time>').format(at.date(), time, _shown(at, time))
+    shown = f"{at.day} {at:%B %Y}, {time} UTC"
+    return Markup('<time datetime="{}T{}Z">{}</time>').format(at.date(), time, shown)
 
 
 def day(iso: str | None) -> str:
@@ -31,12 +32,6 @@ def day(iso: str | None) -> str:
     return f"{one.day} {one:%B %Y}"
 
 
-def plain_moment(at: datetime) -> str:
-    """Return a moment in UTC where there is no markup, such as in a mail."""
-    at = at.astimezone(UTC)
-    return _shown(at, at.time().isoformat("minutes"))
-
-
 def grouped(number: float | Decimal | None) -> str:
     """Return a number with its digits in groups of three: `12,345`."""
     return NOTHING if number is None else f"{number:,}"
@@ -45,7 +40,3 @@ def grouped(number: float | Decimal | None) -> str:
 def amount(value: Decimal | None) -> str:
     """Return an amount of money, whose currency the contract does not know: `1,234.50`."""
     return NOTHING if value is None else f"{value:,.2f}"
-
-
-def _shown(at: datetime, time: str) -> str:
-    return f"{at.day} {at:%B %Y}, {time} UTC"

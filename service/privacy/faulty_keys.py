@@ -27,7 +27,6 @@ REVIVED: Final = "its subject was erased, and it came back"
 LISTED: Final = "its subject's erasure is listed, and the database lacks it: privacy reapply"
 GONE: Final = "the log says that it was added, and it is gone"
 STRANGE: Final = "the service has no such key, and did not write it"
-UNFIT: Final = "it does not open what is encrypted under it"
 
 _SQL = queries("service.privacy")
 
