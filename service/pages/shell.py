@@ -66,8 +66,8 @@ TEMPLATES.filters.update(amount=amount, day=day, grouped=grouped, moment=moment)
 def page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:
     """Return a page of `templates/`. It knows who is signed in, and the form's token.
 
-    Templates: `t(name, …)` is a text, `stored(group, value, …)` that of a value which a row has,
-    `csrf_field` goes into every form.
+    Templates: `t(name, …)` is a text, `stored(group, value, …)` that of a value which a row has;
+    a field named `csrf_name` with the value `csrf` goes into every form.
     """
     state = request.scope["state"]
     state["headers"].update(HEADERS)  # for what is refused before the visitor is known
