@@ -21,23 +21,6 @@ def store(directory, **settings):
     return local_store(directory, [BUCKET], **given)
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [
-        ({"host": "0.0.0.0"}, "on loopback only"),
-        ({"host": "::"}, "on loopback only"),
-        ({"host": "192.0.2.1"}, "on loopback only"),
-        ({"host": "localhost.example.com"}, "on loopback only"),
-    ],
-)
-async def test_it_refuses_to_be_more_than_a_local_store(tmp_path, settings, reason):
-    """With production settings or off loopback nothing starts or is written."""
-    with pytest.raises(LocalStoreError, match=reason):
-        async with store(tmp_path / "store", **settings):
-            pytest.fail("it started")
-    assert not (tmp_path / "store").exists()
-
-
 async def test_the_log_warns_of_a_development_store(tmp_path):
     """Its log warns that it is for development."""
     with capture_logs() as lines:

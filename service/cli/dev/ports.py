@@ -6,20 +6,19 @@ from typing import Final
 HOST: Final = "127.0.0.1"
 
 
-def free_port(port: int = 0, host: str = HOST) -> int:
+def free_port(port: int = 0) -> int:
     """Return the port, or a free one for 0. Raises OSError if it is taken or is no port."""
-    with held_port(port, host) as probe:
+    with held_port(port) as probe:
         return port_of(probe)
 
 
-def held_port(port: int = 0, host: str = HOST) -> socket.socket:
+def held_port(port: int) -> socket.socket:
     """Return what keeps everybody else from the port, or a free one for 0, until it is closed.
 
     Raises OSError if it is taken or is no port.
     """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        return socket.create_server((HOST, port))
     except OverflowError as error:
         raise OSError(f"{port} is no port") from error
 

@@ -21,7 +21,7 @@ from service.app.web import web_app
 from service.cli.dev.embedded import embedded_server
 from service.cli.dev.faults import DevFault
 from service.cli.dev.gcs.serving import local_store
-from service.cli.dev.ports import HOST, free_port, port_of
+from service.cli.dev.ports import free_port, port_of
 from service.cli.dev.seed import seed
 from service.cli.dev.signals import StopSignals, parent_to_watch
 from service.cli.dev.state import (
@@ -86,7 +86,7 @@ async def _serve(
     followers = background(service, mail_transport(settings.smtp_url))
     app = web_app(service, metrics, followers, watch)
     held.close()
-    async with embedded_server(app, "the service", HOST, port, ready=b" 200 ") as serving:
+    async with embedded_server(app, "the service", port, ready=b" 200 ") as serving:
         facts = _facts(state, seeded)
         write_private(state.data_dir / FACTS, facts)
         announce(facts)
