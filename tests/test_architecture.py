@@ -35,7 +35,6 @@ HOMES = {
     "aiosmtplib": ["service/mail"],
     "eventsourcing": ["service/evidence/replay"],
     "google": ["service/app", "service/storage"],
-    "limits": ["service/http/rate_limit"],
     "mcp": ["service/cli/mcp"],
     "opentelemetry": ["service/operations/tracing"],
     "psycopg": ["migrations", "service/evidence/replay"],  # of Alembic, and of `eventsourcing`

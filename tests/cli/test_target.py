@@ -137,7 +137,7 @@ def test_a_starting_dev_is_not_yet_a_target(tmp_path):
 
 
 SLOW = (
-    {"litestar", "redis", "limits", "granian", "alembic", "sqlalchemy", "prometheus_client"}
+    {"litestar", "redis", "granian", "alembic", "sqlalchemy", "prometheus_client"}
     | {"jinja2", "eventsourcing"}
     | {"google.auth", "google.cloud.storage"}
 )

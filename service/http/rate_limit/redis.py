@@ -10,11 +10,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from importlib.resources import files
-from typing import Final, cast
+from typing import Final
 
 import structlog
-from limits.aio.storage import RedisStorage
-from limits.aio.storage.redis.redispy import RedispyBridge
 from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -74,15 +72,12 @@ class RedisWindows:
         """Prepare a client; nothing is sent before the first charge."""
         # redis-py would retry three times with pauses of up to 10 s. One retry, of broken
         # connections only, hides a restart of Redis; at worst a charge counts twice.
-        storage = RedisStorage(
-            # `limits` takes unix:// for another server's scheme.
-            f"async+redis+{url}" if url.startswith("unix:") else f"async+{url}",
-            implementation="redispy",
+        self._pooled = Redis.from_url(
+            url,
             socket_connect_timeout=TIMEOUT_SECONDS,
             socket_timeout=TIMEOUT_SECONDS,
-            retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),  # pyright: ignore[reportArgumentType] - passed on to redis-py as it is
+            retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
         )
-        self._pooled = cast("Redis", cast("RedispyBridge", storage.bridge).get_connection())
         # One connection, as one call is under way at a time: a pool's loan takes a fifth of a call.
         self._client = self._pooled.client()
         self._script = self._client.register_script(_SCRIPT)
