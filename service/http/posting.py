@@ -6,7 +6,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
@@ -52,8 +52,8 @@ async def post(url: str, kind: str, body: bytes, bytes_max: int) -> PostAnswer:
 
 async def _post(url: str, headers: Mapping[str, str], body: bytes, bytes_max: int) -> PostAnswer:
     tls = await asyncio.to_thread(ssl.create_default_context)
-    bounded = _Bounded(HEAD_BYTES_MAX + bytes_max)
-    async with posted(urlsplit(url), headers, body, tls, bounded) as answer:
+    network = Network(HEAD_BYTES_MAX + bytes_max)
+    async with posted(urlsplit(url), headers, body, tls, network) as answer:
         found = b""
         async for chunk in cast("Any", answer.stream):
             found += chunk
@@ -101,24 +101,23 @@ async def posted(
         await connection.aclose()
 
 
-def any_network() -> httpcore2.AsyncNetworkBackend:
-    """Return what makes connections in this process's loop."""
-    # Its type depends on whether anyio is there, which the extra brings.
-    return cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
-
-
 def _kind(headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Return the type of the body, without parameters."""
     kinds = [value.decode("latin-1") for name, value in headers if name.lower() == b"content-type"]
     return kinds[0].partition(";")[0].strip().lower() if kinds else ""
 
 
-class _Bounded(httpcore2.AsyncNetworkBackend):
-    """Makes connections on which so many bytes can be received."""
+class Network(httpcore2.AsyncNetworkBackend):
+    """Makes connections on which so many bytes can be received.
 
-    def __init__(self, bytes_max: int) -> None:
+    With `addresses`, to the first of them that answers, whatever host is asked for.
+    """
+
+    def __init__(self, bytes_max: int, addresses: Sequence[str] | None = None) -> None:
         self._bytes_max = bytes_max
-        self._network = any_network()
+        self._addresses = addresses
+        # Its type depends on whether anyio is there, which the extra brings.
+        self._network = cast("httpcore2.AsyncNetworkBackend", httpcore2.AnyIOBackend())
 
     async def connect_tcp(
         self,
@@ -129,5 +128,13 @@ class _Bounded(httpcore2.AsyncNetworkBackend):
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
         """Return a connection."""
-        stream = await self._network.connect_tcp(host, port, timeout, local_address, socket_options)
-        return BoundedStream(stream, self._bytes_max)
+        refused: Exception = httpcore2.ConnectError()
+        for address in [host] if self._addresses is None else self._addresses:
+            try:
+                stream = await self._network.connect_tcp(
+                    address, port, timeout, local_address, socket_options
+                )
+                return BoundedStream(stream, self._bytes_max)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                refused = error
+        raise refused

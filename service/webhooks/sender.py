@@ -6,16 +6,15 @@ It follows no redirect and knows no proxy. Of the answer the head alone is read:
 
 import asyncio
 import ssl
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import httpcore2
 
-from service.http.bounded_stream import BoundedStream
-from service.http.posting import any_network, posted
+from service.http.posting import Network, posted
 from service.webhooks.addresses import resolve
 from service.webhooks.urls import NotPublic, check_url
 
@@ -91,36 +90,9 @@ class Sender:
         parts = check_url(url, allow_private=self._allow_private)
         addresses = await resolve(parts.hostname or "", allow_private=self._allow_private)
         given = {"user-agent": _USER_AGENT, **headers}
-        async with posted(parts, given, body, self._tls, _Only(addresses)) as answer:
+        network = Network(ANSWER_BYTES_MAX, addresses)
+        async with posted(parts, given, body, self._tls, network) as answer:
             return EndpointAnswer(answer.status, _retry_after(answer.headers, now))
-
-
-class _Only(httpcore2.AsyncNetworkBackend):
-    """Connects to given addresses, the first that answers, whatever host is asked for."""
-
-    def __init__(self, addresses: Sequence[str]) -> None:
-        self._addresses = addresses
-        self._network = any_network()
-
-    async def connect_tcp(
-        self,
-        host: str,  # noqa: ARG002 - it was resolved already
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the library's signature
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """Return a connection."""
-        refused: Exception = httpcore2.ConnectError()
-        for address in self._addresses:
-            try:
-                stream = await self._network.connect_tcp(
-                    address, port, timeout, local_address, socket_options
-                )
-                return BoundedStream(stream, ANSWER_BYTES_MAX)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                refused = error
-        raise refused
 
 
 def _why(error: httpcore2.ConnectError) -> str:
