@@ -19,7 +19,7 @@ async def draw_event_key(
     """
 
     async def attempt(transaction: Transaction) -> tuple[int, datetime]:
-        key_id, signs_from = await secrets.add_event_key_in(transaction.connection)
+        key_id, signs_from = await secrets.add_event_key(transaction.connection)
         added = EventKeyAdded(event_key=key_id, signs_from=to_milliseconds(signs_from))
         await transaction.append(Append(event_key_stream(key_id), 0, [added], cause))
         return key_id, signs_from

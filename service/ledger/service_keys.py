@@ -236,17 +236,12 @@ class ServiceKeyStore:
             self._asked_at = asyncio.get_running_loop().time()
             self._reading = asyncio.create_task(self._read_events_beside())
 
-    async def add_event_key(self) -> tuple[int, datetime]:
-        """Draw the next event key; return its id and from when on it signs.
+    async def add_event_key(self, connection: Connection) -> tuple[int, datetime]:
+        """Draw the next event key, once the secrets are there, in the caller's transaction.
 
-        Raises EventKeyRefused where the last one does not sign yet, or there is no id left.
+        Return its id and from when on it signs. Raises EventKeyRefused where the last one does not
+        sign yet, or there is no id left.
         """
-        await self.get()  # an installation that nobody has used has none
-        async with self._accounts.writes.connection() as connection:
-            return await self.add_event_key_in(connection)
-
-    async def add_event_key_in(self, connection: Connection) -> tuple[int, datetime]:
-        """Do the same in the caller's transaction, once the secrets are there."""
         schema = self._accounts.schema
         roots = self._roots(await connection.fetch(_SQL.event_keys.on(schema)))
         key_id = max(roots.keys) + 1

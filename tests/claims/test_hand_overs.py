@@ -21,6 +21,7 @@ from service.ledger.ledger import Append
 from service.ledger.queue_runner import CUT_OFF, QueueRunner
 from service.ledger.sequencer import Sequencer
 from service.mail.transport import mail_transport
+from tests.ledger.appending import add_event_key
 from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
 from tests.ledger.wired import service
@@ -212,7 +213,7 @@ async def test_a_message_of_a_new_event_key_is_handed_over(
     async with Service(
         settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
     ).opened() as other:
-        await other.secrets.add_event_key()
+        await add_event_key(other)
         await other.secrets.read_events()
         await Setting(other).post("a")
     one.now = system_clock()

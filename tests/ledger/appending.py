@@ -29,3 +29,11 @@ def applied(ledger, stream, *public_ids):
     """Return an append with personal fields, and their key."""
     key = ledger.master_keys.new_data_key(stream)
     return Append(stream, 0, [APPLIED], CAUSE, key, new_key=True, public_ids=public_ids)
+
+
+async def add_event_key(service):
+    """Draw the next event key, which the log does not record; return its id."""
+    await service.secrets.get()  # an installation that nobody has used has none
+    async with service.accounts.database.writes.connection() as connection:
+        key_id, _ = await service.secrets.add_event_key(connection)
+    return key_id

@@ -21,7 +21,7 @@ from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import EventKeyRefused
 from tests.evidence.sealed_log import KEY
-from tests.ledger.appending import APPROVED, append, approved, read
+from tests.ledger.appending import APPROVED, add_event_key, append, approved, read
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
 from tests.patience import eventually
@@ -65,7 +65,7 @@ async def test_a_new_event_key_is_taken_up_by_running_processes(service, other, 
     await number(other.accounts)
     await other.secrets.get()
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    key_id, _ = await service.secrets.add_event_key()
+    key_id = await add_event_key(service)
     await append(accounts, approved(stream, 1))  # by the old one still: it has not looked
     await service.secrets.read_events()
     await append(accounts, approved(stream, 2))
@@ -98,7 +98,7 @@ async def test_a_key_that_was_retired_binds_nothing_more(service, other, owner, 
     await number(accounts)
     assert not await bind_events(accounts, CAUSE)
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     for one in (service, other):
         await one.secrets.read_events()
     with pytest.raises(BindingRefused, match="by an earlier event key at"):
@@ -154,7 +154,7 @@ async def test_no_row_revives_a_key_that_was_retired(service, other, owner, monk
     accounts = service.accounts
     await append(accounts, approved(uuid4(), 0))
     await number(accounts)
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     await service.secrets.read_events()
     assert await bind_events(accounts, CAUSE)
     owner.execute("update accounts.event_keys set signs_from = 'infinity' where key_id = 2")
@@ -182,12 +182,12 @@ async def test_no_row_revives_a_key_that_was_retired(service, other, owner, monk
 async def test_a_new_event_key_signs_when_every_process_knows_it(service, other, owner):
     """Not at once; and until it does there is no other."""
     await other.secrets.get()
-    key_id, _ = await service.secrets.add_event_key()
+    key_id = await add_event_key(service)
     await service.secrets.read_events()
     events = (await service.secrets.get()).events
     assert (set(events.keys), events.signing, key_id) == ({1, 2}, 1, 2)
     with pytest.raises(EventKeyRefused, match="does not sign yet"):
-        await service.secrets.add_event_key()
+        await add_event_key(service)
     owner.execute("update accounts.event_keys set signs_from = now() where key_id = 2")
     await service.secrets.read_events()
     assert (await service.secrets.get()).events.signing == 2
@@ -198,7 +198,7 @@ async def test_a_follower_parks_nothing_by_the_keys_of_before(service, other, ow
     """An event may be of a key that its process has not read yet, which stood still: it waits."""
     await other.secrets.get()
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     await service.secrets.read_events()
     await append(service.accounts, approved(uuid4(), 0))
     await number(service.accounts)
@@ -222,7 +222,7 @@ async def test_nothing_is_set_aside_while_the_event_keys_cannot_be_read(
 
     await other.secrets.get()
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     await service.secrets.read_events()
     await append(service.accounts, approved(uuid4(), 0))
     with monkeypatch.context() as patched:
@@ -247,7 +247,7 @@ async def test_nothing_is_set_aside_by_keys_that_the_process_has_replaced_since(
 
     await event_keys()
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     await service.secrets.read_events()
     await append(service.accounts, approved(uuid4(), 0))
     monkeypatch.setattr(other.accounts, "event_keys", read_meanwhile)
@@ -260,16 +260,16 @@ async def test_a_process_looks_for_event_keys_as_it_works(service, other, owner,
     """Beside what goes on; one that was idle for long looks first. What it cannot read it keeps."""
     await other.secrets.get()
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     monkeypatch.setattr(service_keys, "REREAD_SECONDS", -1)
     assert (await other.secrets.get()).events.signing == 1
     monkeypatch.setattr(service_keys, "REREAD_SECONDS", 3600)  # else a read is always under way
     await eventually(lambda: signs(other.secrets, 2))
-    await service.secrets.add_event_key()
+    await add_event_key(service)
     monkeypatch.setattr(service_keys, "REREAD_SECONDS", -1)
     monkeypatch.setattr(service_keys, "STALE_SECONDS", -1)
     assert (await other.secrets.get()).events.signing == 3
     owner.execute("insert into accounts.event_keys values (4, true, 'garbage', 'nobody')")
     assert (await other.secrets.get()).events.signing == 3
     with pytest.raises(KeyUnknown):
-        await service.secrets.add_event_key()
+        await add_event_key(service)

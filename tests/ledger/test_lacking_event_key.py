@@ -15,7 +15,7 @@ from service.facts.caller import Caller
 from service.ledger import service_keys
 from service.ledger.binding import EventKeyLacking, boundary_stream
 from service.ledger.sequencer import Sequencer
-from tests.ledger.appending import append, approved
+from tests.ledger.appending import add_event_key, append, approved
 from tests.ledger.raw_events import RawEvent, put_into_log
 from tests.ledger.samples import CAUSE
 from tests.protections import take_off
@@ -64,7 +64,7 @@ async def test_a_process_that_cannot_open_an_event_key_signs_nothing_past_its_bo
     await create(rotated, "before too")
     monkeypatch.setattr(service_keys, "SIGNS_AFTER", timedelta())
     monkeypatch.setattr("service.evidence.binding.QUIET", timedelta())
-    await rotated.secrets.add_event_key()
+    await add_event_key(rotated)
     for one in (first, rotated):
         await one.secrets.read_events()
     await create(first, "still counts")

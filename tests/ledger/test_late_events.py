@@ -12,6 +12,7 @@ from service.ledger.decoding import StoredEvent
 from service.ledger.events import Meta
 from service.ledger.folding import Folding
 from service.ledger.sequencer import Sequencer
+from tests.ledger.appending import add_event_key
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
 
@@ -29,7 +30,7 @@ async def rotated(world, monkeypatch):
 
 async def rotate(world):
     """Have another key sign."""
-    await world.service.secrets.add_event_key()
+    await add_event_key(world.service)
     await world.service.secrets.read_events()
 
 

@@ -13,6 +13,7 @@ import pytest
 from service.evidence.binding import bind_events
 from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
+from tests.ledger.appending import add_event_key
 from tests.ledger.samples import CAUSE
 from tests.world import settings_for, world_on
 
@@ -63,7 +64,7 @@ async def test_a_retired_event_key_costs_no_round_trip(wire, monkeypatch):
         patch.setattr("service.ledger.service_keys.SIGNS_AFTER", timedelta())
         patch.setattr("service.evidence.binding.QUIET", timedelta())
         patch.setattr("service.ledger.ledger.UNBOUND_SECONDS", 0)
-        await world.service.secrets.add_event_key()
+        await add_event_key(world.service)
         await world.service.secrets.read_events()
         assert await bind_events(live, CAUSE)
         assert (await live.binding()).retired
