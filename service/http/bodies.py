@@ -21,7 +21,6 @@ BODY_BYTES_MAX: Final = 1024 * 1024
 DRAIN_FACTOR: Final = 16
 """A body that is too large is read and dropped up to so many times its limit, because a client that
 is still sending would see its connection reset instead of the response."""
-DRAIN_BYTES_MAX: Final = DRAIN_FACTOR * BODY_BYTES_MAX
 BODY_SECONDS_MAX: Final = 10.0
 """A body that takes longer is refused with `request_timeout`."""
 

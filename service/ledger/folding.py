@@ -77,9 +77,6 @@ class Source(NamedTuple):
     unwrapped: Callable[[Iterable[Row]], dict[UUID, DataKey]]
 
 
-_Key = tuple[UUID, Folding[Any]]
-
-
 class KeptStates:
     """The states that were used last, bounded in their number, their parts and their age."""
 

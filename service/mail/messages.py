@@ -1,7 +1,6 @@
 """The mails with a link that is a credential: to sign in, and to finish an onboarding."""
 
 from datetime import datetime
-from email.message import EmailMessage
 
 from service.mail.letters import Letter, LinkLine, until
 from service.mail.names import header_name, shown
@@ -70,11 +69,3 @@ def greeted(user_name: str | None) -> str:
 def subject_name(name: str, instead: str) -> str:
     """Return a name for a subject, and `instead` where it looks like an address or a number."""
     return header_name(name) or instead
-
-
-def sign_in_mail(
-    *, to: str, link: str, expires_at: datetime, sender: str, message_id: str, date: datetime
-) -> EmailMessage:
-    """Return the mail that signs a person in; raises as `Letter.message` does."""
-    letter = sign_in_letter(link=link, expires_at=expires_at)
-    return letter.message(to=to, sender=sender, message_id=message_id, date=date)

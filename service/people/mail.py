@@ -11,7 +11,7 @@ from service.ledger.encryption import KeyUnknown, MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
 from service.mail.letters import message_id
-from service.mail.messages import sign_in_mail
+from service.mail.messages import sign_in_letter
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.people.sign_in import PURPOSE, unwrapped
 
@@ -56,12 +56,13 @@ class SignInMail:
             log.warning("mail not opened", message_id=link_id)
             return "failed"
         token = (await self.secrets.get()).link_token(PURPOSE, link_id)
+        letter = sign_in_letter(
+            link=f"{asked.origin or self.public_url}/sign-in/{token}", expires_at=row["expires_at"]
+        )
         try:
             await self.transport.send(
-                sign_in_mail(
+                letter.message(
                     to=asked.email,
-                    link=f"{asked.origin or self.public_url}/sign-in/{token}",
-                    expires_at=row["expires_at"],
                     sender=self.sender,
                     message_id=message_id(link_id, self.sender),
                     date=row["asked_at"],

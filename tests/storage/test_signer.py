@@ -156,8 +156,9 @@ async def test_what_is_signed_verifies(signer, local):
         headers=[("host", url.netloc), *headers],
     )
     answer = verify(request, datetime.now(UTC), local.public_key_of)
-    names = {"host", "content-type", "x-goog-content-length-range"}
-    assert answer == VerifiedRequest(local.key["client_email"], frozenset(names))
+    assert answer == VerifiedRequest(local.key["client_email"])
+    names = "content-type;host;x-goog-content-length-range"
+    assert parse_qs(url.query)["X-Goog-SignedHeaders"] == [names]
 
 
 async def test_required_headers_are_two(signer):

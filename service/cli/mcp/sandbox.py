@@ -20,14 +20,11 @@ class SandboxFault(Exception):
 class Sandbox:
     """The API at `url`, which ends in `/v1`. Its key is shown nowhere."""
 
-    def __init__(
-        self, url: str, key: str, *, transport: httpx2.AsyncBaseTransport | None = None
-    ) -> None:
+    def __init__(self, url: str, key: str) -> None:
         self._http = httpx2.AsyncClient(
             base_url=url.rstrip("/"),
             headers={"Authorization": f"Bearer {key}", "User-Agent": "claim-ledger-mcp"},
             timeout=SECONDS_MAX,
-            transport=transport,
         )
 
     async def __aenter__(self) -> Self:

@@ -55,10 +55,9 @@ class Request(NamedTuple):
 
 
 class VerifiedRequest(NamedTuple):
-    """The request was signed by `email`; `signed_names` are the headers it covers."""
+    """The request was signed by `email`."""
 
     email: str
-    signed_names: frozenset[str]
 
 
 class _Signed(NamedTuple):
@@ -173,7 +172,7 @@ def _checked(
         )
         text = string_to_sign(ALGORITHM, signed.date, signed.scope, canonical)
         if _is_signature(key, signed.signature, text):
-            return VerifiedRequest(signed.email, frozenset(signed.names))
+            return VerifiedRequest(signed.email)
         tried = tried or canonical
     text = string_to_sign(ALGORITHM, signed.date, signed.scope, tried)
     return refusals.signature_mismatch(text, tried)
