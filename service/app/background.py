@@ -4,7 +4,6 @@ import structlog
 
 from projections.partner_events.projector import PartnerEventsProjector
 from service.app.bootstrap import Service
-from service.app.ledgers import wake_nobody
 from service.claims.hand_overs import HandOverQueue, HandOvers
 from service.claims.processing import LogProcessing, Processing
 from service.documents.checks import DocumentCheckQueue, DocumentChecks
@@ -86,12 +85,11 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
             Follower(
                 f"{one.ledger.name}.outbox",
                 one.step,
-                wake_nobody,
                 queue=f"{one.ledger.name}.{MailSubscriber.name}",
             )
             for one in outboxes
         ),
-        Follower("accounts.sign_in_mail", sign_in_mail.step, wake_nobody),
+        Follower("accounts.sign_in_mail", sign_in_mail.step),
     ]
 
 
@@ -100,7 +98,7 @@ def _hand_overs(service: Service, processing: Processing) -> Follower:
     queue = service.parked_by("live", HandOverQueue.name)
     hand_overs = QueueRunner(HandOvers(live, queue, processing), service.clock)
     name = f"live.{HandOverQueue.name}"
-    return Follower("live.hand_overs", hand_overs.step, wake_nobody, queue=name)
+    return Follower("live.hand_overs", hand_overs.step, queue=name)
 
 
 def _document_checks(service: Service) -> list[Follower]:
@@ -118,7 +116,6 @@ def _document_checks(service: Service) -> list[Follower]:
                 ),
                 service.clock,
             ).step,
-            wake_nobody,
             queue=f"{name}.{DocumentCheckQueue.name}",
         )
         for name, mode in service.modes.items()
@@ -146,7 +143,6 @@ def _webhooks_of(service: Service, name: Mode, post: Post) -> Follower:
     follower = Follower(
         f"{name}.webhooks",
         dispatcher.step,
-        wake_nobody,
         queue=f"{name}.{PartnerEventsProjector.name}",
         at_end=dispatcher.stop,
     )
@@ -165,7 +161,6 @@ def _checkpoints(service: Service) -> list[Follower]:
         Follower(
             f"{ledger.name}.checkpoint",
             Schedule(service.checkpoints(ledger.name), settings.checkpoint_interval_seconds).step,
-            wake_nobody,
         )
         for ledger in service.ledgers
     ]
@@ -178,7 +173,6 @@ def _tiles(service: Service) -> list[Follower]:
         Follower(
             f"{ledger.name}.tiles",
             TilesWriter(service.checkpoints(ledger.name), service.tiles).step,
-            wake_nobody,
         )
         for ledger in service.ledgers
     ]
@@ -194,7 +188,6 @@ def _witnesses(service: Service) -> list[Follower]:
         Follower(
             f"{ledger.name}.witness{number}",
             Witnessing(service.checkpoints(ledger.name), service.archive, url, keys).step,
-            wake_nobody,
         )
         for ledger in service.ledgers
         for number, (url, keys) in enumerate(policy.asked.items(), 1)
@@ -209,7 +202,6 @@ def _time_stamps(service: Service) -> list[Follower]:
         Follower(
             f"{ledger.name}.time_stamp",
             TimeStamping(service.checkpoints(ledger.name), service.archive, url, authority).step,
-            wake_nobody,
         )
         for ledger in service.ledgers
     ]
@@ -217,13 +209,12 @@ def _time_stamps(service: Service) -> list[Follower]:
 
 def _verification(service: Service) -> list[Follower]:
     return [
-        Follower(f"{ledger.name}.verification", service.slices(ledger.name).step, wake_nobody)
+        Follower(f"{ledger.name}.verification", service.slices(ledger.name).step)
         for ledger in service.ledgers
     ]
 
 
 def _tree_nodes(service: Service) -> list[Follower]:
     return [
-        Follower(f"{ledger.name}.tree_nodes", TreeNodes(ledger).step, wake_nobody)
-        for ledger in service.ledgers
+        Follower(f"{ledger.name}.tree_nodes", TreeNodes(ledger).step) for ledger in service.ledgers
     ]

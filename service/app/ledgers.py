@@ -46,11 +46,7 @@ def ledger_for(
 ) -> Ledger:
     """Return the ledger accounts, live or test, its pool not yet opened."""
     database = database_of(settings, name, deadline_seconds)
-    return Ledger(database, events, projectors, master_keys, clock, wake_nobody, secrets)
-
-
-def wake_nobody() -> None:
-    """Do nothing: no sequencer runs in this process, or nobody waits for the step."""
+    return Ledger(database, events, projectors, master_keys, clock, secrets)
 
 
 def inline_projectors() -> Sequence[Projector]:

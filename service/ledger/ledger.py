@@ -95,8 +95,8 @@ class StreamLocked(LedgerError):
 class Ledger:
     """One of the three ledgers: accounts, live or test.
 
-    `projectors` write in the transaction of the append; `on_append` wakes the sequencer. `secrets`
-    are the service's own: by them, events are bound to it.
+    `projectors` write in the transaction of the append. `secrets` are the service's own: by them,
+    events are bound to it. `on_append` wakes the sequencer, where this process has one.
     """
 
     database: Database
@@ -104,12 +104,12 @@ class Ledger:
     projectors: Sequence[Projector]
     master_keys: MasterKeys
     clock: Clock
-    on_append: Callable[[], None]
     secrets: GetSecrets
 
     def __post_init__(self, catalogue: Catalogue) -> None:
         """Name the ledger after its schema."""
         self.name = self.database.schema
+        self.on_append: Callable[[], None] = lambda: None
         self.codec = Codec(self.name, catalogue)
         self._event_keys: tuple[EventRoots, EventKeys] | None = None
         self._binding: Binding | None = None

@@ -18,7 +18,6 @@ import sys
 import time
 from dataclasses import dataclass
 
-from service.app.ledgers import wake_nobody
 from service.core.clock import system_clock
 from service.ledger.database import Connection, Database, LedgerError, Row
 from service.ledger.encryption import MasterKeys
@@ -67,7 +66,7 @@ async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -
     await database.open()
     master_keys = MasterKeys([base64.b64decode(MASTER_KEY)])
     secrets = ServiceKeyStore(database, master_keys).get  # the ledger is that of accounts
-    ledger = Ledger(database, {}, [], master_keys, system_clock, wake_nobody, secrets)
+    ledger = Ledger(database, {}, [], master_keys, system_clock, secrets)
     await ledger.event_keys()
     sequencer = Marking(ledger, shared, slot)
     while True:

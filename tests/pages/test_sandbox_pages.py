@@ -33,11 +33,6 @@ def claim(site, key, entity_id, reference="case-1"):
     return answer.status_code, answer.json().get("code"), answer.json().get("claim_id")
 
 
-def row_of(page, text):
-    """Return the row that contains a text."""
-    return page.get_by_role("row").filter(has_text=text)
-
-
 def test_entities_are_disconnected_and_connected_again(site, developer):
     """The API follows from the next request on."""
     page, _, key = developer

@@ -50,7 +50,7 @@ async def test_a_subscriber_ahead_of_the_log_stands_still(one):
 
 async def test_a_follower_that_stands_still_says_so_once():
     """An error in the log, not one every half second."""
-    follower = Follower("accounts.brittle", _no_step, lambda: None)
+    follower = Follower("accounts.brittle", _no_step)
     with capture_logs() as logs:
         for _ in range(3):
             follower._stand("the log was cut")  # noqa: SLF001 - what a step's NotInLog leads to

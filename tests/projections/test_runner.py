@@ -176,7 +176,7 @@ async def test_a_fault_is_logged_when_it_begins_and_ends(monkeypatch):
         ended.set()
         return 0
 
-    follower = Follower("away", step, lambda: None)
+    follower = Follower("away", step)
     background = Background([], [follower])
     with capture_logs() as lines:
         background.start()
@@ -216,7 +216,7 @@ async def test_a_subscriber_wakes_only_the_loop_whose_work_it_queues(accounts):
 
 def test_the_more_there_was_the_longer_a_follower_rests():
     """One event is followed at once, and many cost few steps."""
-    follower = Follower("restless", _nothing, lambda: None)
+    follower = Follower("restless", _nothing)
     rests = [follower.rest_seconds(done) for done in (1, 10, 100, 1000)]
     assert rests == [0.025, 0.07, 0.25, 0.25]
 
@@ -224,7 +224,7 @@ def test_the_more_there_was_the_longer_a_follower_rests():
 @pytest.mark.parametrize("steps", range(0, 40, 4))
 async def test_followers_stop_when_they_are_told(steps):
     """A cancellation that coincides with a wake-up is not lost."""
-    follower = Follower("restless", _nothing, lambda: None)
+    follower = Follower("restless", _nothing)
     background = Background([], [follower])
     background.start()
     for _ in range(steps):

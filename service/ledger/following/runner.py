@@ -166,14 +166,14 @@ Around = Callable[[str, Step], Step]
 class Follower:
     """Repeats a step while there is work, and sleeps when there is none.
 
-    `after` is called when a step did something: it wakes the next followers. `queue` is the name of
-    the subscriber that queues this one's work: `<ledger>.<name>`, if there is one. `at_end` ends
-    what a step left running.
+    `after` is called when a step did something: it wakes the next followers, if there are any.
+    `queue` is the name of the subscriber that queues this one's work: `<ledger>.<name>`, if there
+    is one. `at_end` ends what a step left running.
     """
 
     name: str
     step: Step
-    after: Callable[[], None]
+    after: Callable[[], None] = lambda: None
     queue: str = ""
     rest_seconds_max: float = HANDLING_REST_SECONDS_MAX
     at_end: Callable[[], Awaitable[None]] | None = None
