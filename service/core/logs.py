@@ -29,10 +29,9 @@ ALLOWED: Final = frozenset(
         # of pages: from where, and who; ids that say nothing without the look-up key
         "client_address", "person_id", "staff_id",
         # where in the log, and how far
-        "ledger", "position", "subscriber", "projection", "collector", "lag", "count", "attempts",
-        "version", "event_type",
+        "ledger", "position", "subscriber", "projection", "collector", "count", "attempts",
         # which thing: our own random ids, and none of the partners' references
-        "message_id", "onboarding_id", "entity_id", "claim_id", "connect_request_id",
+        "message_id", "entity_id", "claim_id",
         # which trace, where traces are on
         "trace_id", "span_id",
         # what went wrong
@@ -40,7 +39,7 @@ ALLOWED: Final = frozenset(
         # which master key, by a digest of it that commands print, too
         "master_key_id",
         # the process
-        "worker", "pid", "port", "signal", "exit_code",
+        "pid", "port", "exit_code",
     }
 )  # fmt: skip
 """Every key that a log call may give, besides the event itself."""
