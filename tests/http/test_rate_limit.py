@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from service.http.rate_limit.limiter import RateLimiter
 from service.http.rate_limit.windows import Allowance, LocalWindows
 from tests.http.limiting import HOUR, Make, Time, admitted, charge, is_blocked
 
@@ -177,9 +176,3 @@ def test_headers() -> None:
     refused = Allowance(120, 0, 99, admitted=False, wait_ms=1001).headers()
     assert [*refused] == [*names, "Retry-After"]
     assert refused["Retry-After"] == "2"
-
-
-def test_a_limit_below_one_is_refused() -> None:
-    """A limit that would refuse everything is a mistake of the settings."""
-    with pytest.raises(ValueError, match="at least 1"):
-        RateLimiter(redis_url=None, per_minute=0)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _PREFIX: Final = "{claim-ledger}:rate"
 """In braces is what a Redis Cluster chooses the slot by: a script's keys have to share one."""
 
+SIGN_INS_PER_MINUTE: Final = 20
+"""Attempts to sign in, and guessed links, of a network."""
 POSTS_PER_MINUTE: Final = 60
 """Forms that a signed-in person can send: each may be an event, which is kept for ever."""
 PAGES_PER_MINUTE: Final = 300
@@ -41,9 +43,6 @@ class RateLimiter:
         redis_url: str | None,
         per_minute: int,
         failures_per_minute: int = 300,
-        sign_ins_per_minute: int = 20,
-        posts_per_minute: int = POSTS_PER_MINUTE,
-        pages_per_minute: int = PAGES_PER_MINUTE,
         on_degraded: Callable[[bool], None] = lambda _degraded: None,
         clock: Clock = system_clock,
         monotonic: Callable[[], float] = time.monotonic,
@@ -51,18 +50,15 @@ class RateLimiter:
         probe_seconds: float = 1.0,
     ) -> None:
         """`clock` dates the resets, `monotonic` (seconds) measures the windows."""
-        limits = (
-            *(per_minute, failures_per_minute, sign_ins_per_minute),
-            *(posts_per_minute, pages_per_minute),
-        )
-        if min(limits) < 1:
-            raise ValueError("a rate limit is at least 1 a minute")
         self._monotonic = monotonic
         self._partners, self._failures, self._sign_ins, self._posts, self._pages = (
             LocalWindows(
                 limit=limit, window_seconds=window_seconds, clock=clock, monotonic=monotonic
             )
-            for limit in limits
+            for limit in (
+                *(per_minute, failures_per_minute),
+                *(SIGN_INS_PER_MINUTE, POSTS_PER_MINUTE, PAGES_PER_MINUTE),
+            )
         )
         # Each process for itself: it protects the database, and refuses nobody for long.
         self._look_ups = LocalWindows(
