@@ -10,12 +10,12 @@ NAME_CHARACTERS_MAX: Final = 120
 """Of a name as it is shown; longer ones are cut with an ellipsis."""
 
 # What mail programs turn into links: "https://evil.example", "evil.example", "who@evil.example",
-# "192.0.2.1". Browsers read the ideographic full stop as a dot, too.
-_LINK_LIKE: Final = re.compile(
-    r":/|www\.|[^\s@]@[^\s@]|[^\W_][.。][^\W\d_]{2,}|\d\.\d{1,3}\.\d{1,3}\.\d", re.IGNORECASE
-)
+# "192.0.2.1". Domains are found by their dots: any script may be around one, and signs and emoji.
+_LINK_LIKE: Final = re.compile(r":/|www\.|[^\s@]@[^\s@]|\d\.\d{1,3}\.\d{1,3}\.\d", re.IGNORECASE)
+# Browsers read the ideographic full stop as a dot, too.
 _DOT: Final = re.compile(
-    "[.\N{ONE DOT LEADER}\N{FULLWIDTH FULL STOP}。\N{HALFWIDTH IDEOGRAPHIC FULL STOP}]"
+    "[.\N{ONE DOT LEADER}\N{SMALL FULL STOP}\N{FULLWIDTH FULL STOP}"
+    "\N{IDEOGRAPHIC FULL STOP}\N{HALFWIDTH IDEOGRAPHIC FULL STOP}]"
 )
 # Seven digits or more, whatever signs stand between them: "+44 (20) 7946-0000".
 _NUMBER_LIKE: Final = re.compile(r"[+(]{0,2}\d(?:[\W_]{0,3}\d){6,}")
@@ -25,7 +25,33 @@ _NUMBER_SHOWN: Final = "[number]"
 def header_name(name: str) -> str:
     """Return a name for a header; empty where it looks like an address, a domain or a number."""
     folded = _folded(name)
-    return "" if _LINK_LIKE.search(folded) or _NUMBER_LIKE.search(folded) else _shown(name, folded)
+    is_refused = _is_link_like(name, folded) or _NUMBER_LIKE.search(folded)
+    return "" if is_refused else _shown(name, folded)
+
+
+def _is_link_like(text: str, folded: str) -> bool:
+    """Return whether programs might find a link in a text as it is written, or as it is read."""
+    return any(
+        _LINK_LIKE.search(one) or any(_is_in_domain(one, dot.start()) for dot in _DOT.finditer(one))
+        for one in (text, folded)
+    )
+
+
+def _is_in_domain(text: str, dot: int) -> bool:
+    """Return whether the dot at an index may be a domain's.
+
+    What a letter is depends on whom one asks, and on the release of Unicode: every character counts
+    but white space and punctuation. No domain ends in digits ("No.1") or one letter ("S.p.A.").
+    """
+    before, after = text[max(dot - 1, 0) : dot], text[dot + 1 : dot + 3]
+    first, second = after[:1], after[1:]
+    if first.isdecimal() or not (_is_in_words(before) and _is_in_words(first)):
+        return False
+    return _is_in_words(second) or not first.isalpha()
+
+
+def _is_in_words(character: str) -> bool:
+    return character != "" and unicodedata.category(character)[0] not in "PZ"
 
 
 def _folded(text: str) -> str:
@@ -55,6 +81,6 @@ def _shown(text: str, folded: str) -> str:
 
 def _disarmed(word: str, folded: str) -> str:
     """Return a word that reads as before and links nowhere: the only link of a mail is ours."""
-    if not _LINK_LIKE.search(folded):
+    if not _is_link_like(word, folded):
         return word
-    return _DOT.sub("[.]", word.replace("://", "[:]//").replace("@", "[at]"))
+    return _DOT.sub("[.]", folded.replace("://", "[:]//").replace("@", "[at]"))

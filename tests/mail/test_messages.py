@@ -3,12 +3,14 @@
 import email
 import email.policy
 import re
+import unicodedata
 from datetime import UTC, datetime, timedelta, timezone
 from email.message import EmailMessage
 
 import pytest
 
-from service.mail.names import NAME_CHARACTERS_MAX
+from service.core.unseen import unseen_fault
+from service.mail.names import NAME_CHARACTERS_MAX, header_name, shown
 from service.mail.port import MailRefused
 from tests.mail.mail_server import LINK, html, mail, plain
 
@@ -23,6 +25,17 @@ HEADERS = {
     "Content-Type",
 }
 BREAKS = ["\r\n", "\n", "\r", "\0", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\ud800", "\u202e"]
+
+COUNTRIES = """
+    y9a3aq 90ais 90ae fiqs8s fiqz9s wgbh1c e1a4c node qxa6a qxam j6w193g h2brj9c h2breg3eve
+    h2brj9c8c 2scrj9c 3hcrj9c 45br5cyl 45brj9c mgbbh1a mgbbh1a71e mgbgu82a rvc1e0am3e fpcrj9c3d
+    gecrj9c s9brj9c xkc2dl3a5ee0h xkc2al3hye2a mgba3a4f16a mgbtx2b 4dbrk0ce mgbayh7gpa 80ao21a
+    q7ce6a mix891f mgbx4cd0ab mgbah1a3hjkrd l1acc mgbc0a9azcg d1alf mgb9awbf mgbai9azgqp6j
+    ygbi2ammx wgbl6a p1ai mgberp4a5d4ar 90a3ac yfro4i67o clchc0ea0b2g2a9gcd 3e0b707e fzc2c9e2c
+    mgbpl2fh ogbpf8fl kprw13d kpry57d o3cw4h pgbs0dh j1amh mgbaam7a8h mgb2ddes lgbbat1ad8j
+    mgbcpq6gpa1a 54b7fta0cc
+"""
+"""The top-level domains of countries that are beyond ASCII, without `xn--` (IANA's root zone)."""
 
 
 def received(message: EmailMessage) -> EmailMessage:
@@ -130,7 +143,12 @@ def test_special_characters_in_names_are_literal(field: str, name: str) -> None:
         ("Call \uff10\uff18\uff10\uff10 123456", "Call [number]"),
         ("Call \u2460\u2461\u2462\u2463\u2464\u2465\u2466", "Call [number]"),
         ("\u2080\u2088\u2080\u2080\u2081\u2082\u2083 now", "[number] now"),
+        ("i\u2764\ufe0f.ws", "i\u2764\ufe0f[.]ws"),
+        ("\u0e17\u0e35\u0e48.com", "\u0e17\u0e35\u0e48[.]com"),
+        ("evil\ufe52example", "evil[.]example"),
         ("Area 51 Studio 2026", "Area 51 Studio 2026"),
+        ("J.R.R. No.1 S.p.A.", "J.R.R. No.1 S.p.A."),
+        ("St. Mary 2.0 (.NET)", "St. Mary 2.0 (.NET)"),
         ("A/B Trading (Dr. Who)", "A/B Trading (Dr. Who)"),
     ],
 )
@@ -166,6 +184,19 @@ def test_contact_data_is_in_no_header(name: str) -> None:
     assert message["Subject"] == "Finish setting up your business"
     assert str(message["To"]) == "owner@example.com"
     assert content(message).startswith("Hello,\n")
+
+
+def test_a_domain_in_any_script_is_no_link() -> None:
+    """Whatever sign of words stands before the dot, and under every country's domain."""
+    kinds: dict[str, list[str]] = {}
+    for one in map(chr, range(0x110000)):
+        kinds.setdefault(unicodedata.category(one)[0], []).append(one)
+    some = [one for kind in "LMNS" for one in kinds[kind][:: len(kinds[kind]) // 300]]
+    names = [f"a{one}.com" for one in some if unseen_fault(one) is None]
+    names += [f"a.{name.encode().decode('punycode')}" for name in COUNTRIES.split()]
+    assert len(names) > 1000
+    left = [ascii(one) for one in names if header_name(one) or one[one.index(".") :] in shown(one)]
+    assert left == []
 
 
 def test_long_names_are_cut() -> None:
