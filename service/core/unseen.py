@@ -1,10 +1,13 @@
 """Characters that nobody sees: controls, marks that reorder text or have no width, blank letters.
 
-With them a name can rewrite the words around it, or look like another one. People's own forms
+With them a name can rewrite the words around it, or look like another one. So can a tower of
+accents, which is drawn over other lines: those above the fourth count as unseen. People's own forms
 refuse them; what partners send stays as it is (contract), and pages show where they are.
 """
 
 import re
+import unicodedata
+from collections.abc import Callable
 from typing import Final
 
 _RANGES: Final = (
@@ -26,25 +29,44 @@ _UNSEEN: Final = re.compile(
 )
 _LINE_ENDS: Final = re.compile(r"[\t\n\r]")
 
+MARKS_MAX: Final = 4
+"""On a letter: no script writes words with more."""
+_NO_LETTER: Final = r"[^\w\s\x00-\u02ff]"
+_PERHAPS_TOO_MANY: Final = re.compile(rf"{_NO_LETTER}(?<={_NO_LETTER}{{{MARKS_MAX + 1}}})")
+
 
 def visible(text: str) -> str:
     """Return a text with `[U+202E]` for each character that nobody would see."""
     if text.isascii() and text.isprintable():
         return text
-    return _UNSEEN.sub(lambda found: f"[U+{ord(found[0]):04X}]", text)
+    return _replaced(text, lambda one: f"[U+{ord(one):04X}]")
 
 
 def blanked(text: str) -> str:
     """Return a text with a space for each character that nobody would see, and each line end."""
-    return _LINE_ENDS.sub(" ", _UNSEEN.sub(" ", text))
+    return _LINE_ENDS.sub(" ", _replaced(text, lambda _: " "))
+
+
+def _replaced(text: str, instead: Callable[[str], str]) -> str:
+    seen = _UNSEEN.sub(lambda found: instead(found[0]), text)
+    return _PERHAPS_TOO_MANY.sub(
+        lambda found: instead(found[0]) if _is_mark_too_many(found) else found[0], seen
+    )
+
+
+def _is_mark_too_many(found: re.Match[str]) -> bool:
+    last = found.string[found.end() - MARKS_MAX - 1 : found.end()]
+    return all(unicodedata.category(one) in {"Mn", "Me"} for one in last)
 
 
 def unseen_fault(text: str) -> str | None:
     """Return why a text of several lines is refused, or None."""
     if text.isascii() and text.isprintable():
         return None
-    found = _UNSEEN.search(text)
-    return found and f"contains a character that cannot be seen (U+{ord(found[0]):04X})"
+    if found := _UNSEEN.search(text):
+        return f"contains a character that cannot be seen (U+{ord(found[0]):04X})"
+    found = next(filter(_is_mark_too_many, _PERHAPS_TOO_MANY.finditer(text)), None)
+    return found and f"contains more than {MARKS_MAX} marks on a letter (U+{ord(found[0]):04X})"
 
 
 def name_fault(text: str) -> str | None:

@@ -8,6 +8,7 @@ from tests.tables import every_row
 SEEN = (
     *("", "plain", "é", "Łódź & Söhne", "בנק", "شركة", "株式会社", "a\u00a0b"),
     *("\u2764\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2600\ufe0e"),
+    *("1\u20e3", "ng\u0302\u0301\u0323\u0308", "\u101b\u103d\u103e\u1036\u1037"),
 )
 UNSEEN = (
     *("\x00", "\x1b", "\x7f", "\x85", "\u2028", "\u2029", "\ud800"),
@@ -39,6 +40,23 @@ def test_what_is_not_seen_is_shown_and_refused():
                     assert shown[1:-1] in (unseen_fault(text) or "")
                     assert name_fault(text)
                     assert blanked(text) == text.replace(mark, " ")
+
+
+def test_a_tower_of_marks_is_cut():
+    """Four stay on each letter. Whatever they are, those above are shown and refused."""
+    marks = [one for one in map(chr, range(0x110000)) if unicodedata.category(one) in {"Mn", "Me"}]
+    assert len(marks) > 1900
+    with every_row() as row:
+        for mark in marks:
+            with row(ascii(mark)):
+                tower = f"l{mark * 6}"
+                assert not visible(tower).endswith(mark)
+                assert f"U+{ord(mark):04X}" in (name_fault(tower) or "")
+    towers = ("l" + "\u0301" * 20) * 12
+    assert visible(towers) == ("l" + "\u0301" * 4 + "[U+0301]" * 16) * 12
+    assert blanked(towers) == ("l" + "\u0301" * 4 + " " * 16) * 12
+    assert unseen_fault(towers) == "contains more than 4 marks on a letter (U+0301)"
+    assert visible("\u0301\u0300\u20dd\u0e47\u0302") == "\u0301\u0300\u20dd\u0e47[U+0302]"
 
 
 def test_lines_end_in_texts_and_not_in_names():

@@ -211,7 +211,7 @@ PARSERS = {
         lambda text: (name_fault(text), visible(text)),
         LIMITS["text"],
         False,
-        of("\u202e", "a", "\u200d", "\ufe0f", "\U0001f468\u200d", "\u2764\ufe0f", "\n"),
+        of("\u202e", "a", "\u200d", "\ufe0f", "\U0001f468\u200d", "\u2764\ufe0f", "\n", "\u0301"),
     ),
     "names in mail": Parser(
         lambda text: mail(user_name=text, company_name=text, partner_name=text),
