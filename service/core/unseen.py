@@ -47,6 +47,11 @@ def blanked(text: str) -> str:
     return _LINE_ENDS.sub(" ", _replaced(text, lambda _: " "))
 
 
+def removed(text: str) -> str:
+    """Return a text on one line without the characters that nobody would see."""
+    return " ".join(_replaced(" ".join(text.split()), lambda _: "").split())
+
+
 def _replaced(text: str, instead: Callable[[str], str]) -> str:
     seen = _UNSEEN.sub(lambda found: instead(found[0]), text)
     return _PERHAPS_TOO_MANY.sub(

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
-from service.core.unseen import blanked
+from service.core.unseen import removed
 
 NAME_CHARACTERS_MAX: Final = 120
 """Of a name as it is shown; longer ones are cut with an ellipsis."""
@@ -24,16 +24,45 @@ _NUMBER_SHOWN: Final = "[number]"
 
 def header_name(name: str) -> str:
     """Return a name for a header; empty where it looks like an address, a domain or a number."""
-    folded = _folded(name)
-    is_refused = _is_link_like(name, folded) or _NUMBER_LIKE.search(folded)
-    return "" if is_refused else _shown(name, folded)
+    seen = _beginning(name)
+    folded = _folded(seen)
+    is_number = any(map(_NUMBER_LIKE.search, {seen, folded}))
+    return "" if is_number or _is_link_like(seen, folded) else _cut(seen)
+
+
+def shown(text: str) -> str:
+    """Return a name for the text of a mail: it reads as before and links nowhere."""
+    seen = _beginning(text)
+    folded = _folded(seen)
+    # Digits in circles and the like are read as digits.
+    read = folded if _NUMBER_LIKE.search(folded) else seen
+    words = _NUMBER_LIKE.sub(_NUMBER_SHOWN, read).split()
+    # What is costly to fold is a single word: NFKC makes eighteen letters of some.
+    return _cut(" ".join(_disarmed(one, folded if one == seen else _folded(one)) for one in words))
+
+
+def _beginning(text: str) -> str:
+    """Return what people see of a text at most, and a character more if there is more.
+
+    Everything is judged by it: what nobody sees neither hides a link nor makes room for one.
+    """
+    return removed(text)[: NAME_CHARACTERS_MAX + 1]
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
+
+
+def _folded(text: str) -> str:
+    """Return a text as people read it: wide letters as plain ones."""
+    return unicodedata.normalize("NFKC", text)
 
 
 def _is_link_like(text: str, folded: str) -> bool:
     """Return whether programs might find a link in a text as it is written, or as it is read."""
     return any(
         _LINK_LIKE.search(one) or any(_is_in_domain(one, dot.start()) for dot in _DOT.finditer(one))
-        for one in (text, folded)
+        for one in {text, folded}
     )
 
 
@@ -52,31 +81,6 @@ def _is_in_domain(text: str, dot: int) -> bool:
 
 def _is_in_words(character: str) -> bool:
     return character != "" and unicodedata.category(character)[0] not in "PZ"
-
-
-def _folded(text: str) -> str:
-    """Return a text as people read it: wide letters as plain ones, without what is invisible."""
-    seen = "".join(one for one in text if unicodedata.category(one) != "Cf")
-    return unicodedata.normalize("NFKC", _beginning(seen))
-
-
-def _beginning(text: str) -> str:
-    """Return what is shown of a text at most, and a character more if there is more."""
-    return " ".join(text.split())[: NAME_CHARACTERS_MAX + 1]
-
-
-def shown(text: str) -> str:
-    """Return a name for the text of a mail: it reads as before and links nowhere."""
-    return _shown(text, _folded(text))  # digits in circles and the like are read as digits
-
-
-def _shown(text: str, folded: str) -> str:
-    seen = folded if _NUMBER_LIKE.search(folded) else _beginning(blanked(text))
-    numberless = _NUMBER_LIKE.sub(_NUMBER_SHOWN, seen)
-    words, whole = numberless.split(), _beginning(text)
-    # What is costly to fold is a single word: NFKC makes eighteen letters of some.
-    line = " ".join(_disarmed(one, folded if one == whole else _folded(one)) for one in words)
-    return line if len(line) <= NAME_CHARACTERS_MAX else f"{line[: NAME_CHARACTERS_MAX - 1]}…"
 
 
 def _disarmed(word: str, folded: str) -> str:
