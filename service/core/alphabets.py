@@ -1,4 +1,4 @@
-"""Which alphabets a name is written in: letters of two can look the same."""
+"""Which alphabets a name is written in: letters of another can look like Latin ones."""
 
 import unicodedata
 from typing import Final
@@ -9,8 +9,8 @@ _TOGETHER: Final = {
 """Written together, and with Latin letters, in the names of East Asia; none looks like those."""
 
 
-def mixed_alphabets(text: str) -> list[str]:
-    """Return the alphabets of a text, such as `["Cyrillic", "Latin"]`; empty where it has one.
+def alphabets(text: str) -> list[str]:
+    """Return the alphabets of a text, such as `["Cyrillic", "Latin"]`; empty where all is Latin.
 
     The name of a letter begins with its alphabet, or with its style where that is unusual
     (`MATHEMATICAL BOLD CAPITAL A`), which counts as one.
@@ -19,4 +19,4 @@ def mixed_alphabets(text: str) -> list[str]:
         unicodedata.name(letter, "UNKNOWN").partition(" ")[0] for letter in text if letter.isalpha()
     }
     apart = found - _TOGETHER
-    return sorted(one.capitalize() for one in apart) if len(apart) > 1 else []
+    return [] if apart == {"LATIN"} else sorted(one.capitalize() for one in apart)

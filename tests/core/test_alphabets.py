@@ -1,10 +1,13 @@
-"""A name whose letters are of several alphabets is recognised."""
+"""A name whose letters are of several alphabets, or of one that is not Latin, is recognised."""
 
-from service.core.alphabets import mixed_alphabets
+from service.core.alphabets import alphabets
 from tests.tables import every_row
 
-ONE = ("", "Books & Co 24", "Łódź", "Бухгалтерия", "株式会社ソニー Sony", "서울 Books", "Ελλάς")
-MIXED = {
+LATIN = ("", "24", "Books & Co 24", "Łódź", "株式会社ソニー Sony", "株式会社", "서울 Books")
+OTHER = {
+    "Бухгалтерия": ["Cyrillic"],
+    "\u0405\u0441\u043e\u0440\u0435 24": ["Cyrillic"],
+    "Ελλάς": ["Greek"],
     "P\u0430yments": ["Cyrillic", "Latin"],
     "\u0392ank": ["Greek", "Latin"],
     "\U0001d401ooks": ["Latin", "Mathematical"],
@@ -12,12 +15,12 @@ MIXED = {
 }
 
 
-def test_letters_of_several_alphabets_are_named():
+def test_alphabets_are_named_but_for_latin_alone():
     """Those of East Asia, which are written together, count as none."""
     with every_row() as row:
-        for text in ONE:
+        for text in LATIN:
             with row(text):
-                assert mixed_alphabets(text) == []
-        for text, alphabets in MIXED.items():
+                assert alphabets(text) == []
+        for text, named in OTHER.items():
             with row(ascii(text)):
-                assert mixed_alphabets(text) == alphabets
+                assert alphabets(text) == named

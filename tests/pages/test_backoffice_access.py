@@ -224,11 +224,27 @@ async def test_a_review_is_shown_to_the_team_alone(world, staff):
 
 
 async def test_a_name_of_several_alphabets_is_pointed_out(world, staff):
-    """Where the team reviews the partner."""
-    for name, mixes in (("P\u0430yments", True), ("Payments", False)):
-        partner_id = await world.service.partners.add(name, "p@example.com", STAFF)
+    """Where the team reviews the partner; of one in another alphabet that alphabet is named."""
+    mixed, other = "P\u0430yments", "\u0405\u0441\u043e\u0440\u0435"
+    mixes = f"{mixed}</bdi> mixes alphabets (Cyrillic, Latin)"
+    is_other = f"{other}</bdi> is written in Cyrillic letters"
+    for number, (company, contact, notices) in enumerate(
+        (
+            (mixed, "Dev", {mixes}),
+            (other, mixed, {mixes, is_other}),
+            ("Payments", other, {is_other}),
+            ("Payments", "Dev", set()),
+        )
+    ):
+        partner_id = await world.service.partners.apply(
+            company=company,
+            contact_name=contact,
+            use="Claims",
+            email=f"p{number}@example.com",
+            cause=STAFF,
+        )
         page = (await staff.get(f"/backoffice/partners/{partner_id}")).text
-        assert ("Cyrillic, Latin" in page) == mixes
+        assert {one for one in (mixes, is_other) if one in page} == notices
 
 
 async def test_only_connectable_parties_are_connected(world, ids, staff):

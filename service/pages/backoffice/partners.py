@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from litestar import get, post
 
-from service.core.alphabets import mixed_alphabets
+from service.core.alphabets import alphabets
 from service.facts.partners import TeamMember
 from service.facts.reviews import CHECKS
 from service.http.bodies import AnyRequest
@@ -103,7 +103,11 @@ async def partner_page(
         "partner.html",
         status,
         partner=partner,
-        alphabets=mixed_alphabets(partner.name or ""),
+        written=[
+            (name, found)
+            for name in (partner.name, partner.contact_name)
+            if name and (found := alphabets(name))
+        ],
         members=[(key, member, _person_id(member)) for key, member in partner.members.items()],
         applied_at=rows[0]["applied_at"],
         keys=await context.partner_list.keys(partner_id),
