@@ -36,10 +36,19 @@ _PERHAPS_TOO_MANY: Final = re.compile(rf"{_NO_LETTER}(?<={_NO_LETTER}{{{MARKS_MA
 
 
 def visible(text: str) -> str:
-    """Return a text with `[U+202E]` for each character that nobody would see."""
+    """Return a text with `[U+202E]` for each character that nobody would see.
+
+    White space is seen between words. A text that has nothing else would leave no link to follow.
+    """
+    if text.isspace():
+        return "".join(map(_code, text))
     if text.isascii() and text.isprintable():
         return text
-    return _replaced(text, lambda one: f"[U+{ord(one):04X}]")
+    return _replaced(text, _code)
+
+
+def _code(character: str) -> str:
+    return f"[U+{ord(character):04X}]"
 
 
 def blanked(text: str) -> str:
@@ -76,4 +85,6 @@ def unseen_fault(text: str) -> str | None:
 
 def name_fault(text: str) -> str | None:
     """Return why a text cannot stand on one line, or None."""
+    if text.isspace():
+        return "contains only white space"
     return "contains line breaks" if _LINE_ENDS.search(text) else unseen_fault(text)

@@ -41,7 +41,8 @@ def magic_link_letter(
     A name that looks like an address, a domain or a phone number is in no header and no greeting:
     there it would be the sender's own word. In the text it links nowhere.
     """
-    company, partner, name = shown(company_name), shown(partner_name), greeted(user_name)
+    company, partner = shown(company_name) or YOUR_BUSINESS, shown(partner_name)
+    name = greeted(user_name)
     return Letter(
         f"Finish setting up {subject_name(company_name, YOUR_BUSINESS)}",
         (

@@ -224,12 +224,12 @@ def stage_changed(*, company_name: str, stage: str, claim: str) -> Letter:
 
     `stage` is one of `service.facts.claims.STAGES`.
     """
-    words = stage.replace("_", " ")
+    words, company = stage.replace("_", " "), shown(company_name) or YOUR_BUSINESS
     return Letter(
         f"A claim of {subject_name(company_name, YOUR_BUSINESS)} has moved on",
         (
             "Hello,",
-            f"A claim of {shown(company_name)} has moved to a new stage: {words}.",
+            f"A claim of {company} has moved to a new stage: {words}.",
             LinkLine(claim, "See the claim"),
             "You asked for these messages. You can turn them off in your account.",
             AUTOMATIC,

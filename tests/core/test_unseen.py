@@ -59,6 +59,16 @@ def test_a_tower_of_marks_is_cut():
     assert visible("\u0301\u0300\u20dd\u0e47\u0302") == "\u0301\u0300\u20dd\u0e47[U+0302]"
 
 
+def test_a_text_of_white_space_alone_is_shown():
+    """A name of nothing else would be a link that nobody sees; people's forms refuse it."""
+    with every_row() as row:
+        for code in (0x20, 0xA0, 0x2003, 0x3000):
+            with row(hex(code)):
+                assert visible(chr(code) * 2) == f"[U+{code:04X}]" * 2
+                assert name_fault(chr(code)) == "contains only white space"
+                assert visible(f"{chr(code)}a") == f"{chr(code)}a"
+
+
 def test_lines_end_in_texts_and_not_in_names():
     """A text of several lines keeps them; a name has one."""
     with every_row() as row:

@@ -11,6 +11,7 @@ import pytest
 
 from service.core.unseen import unseen_fault
 from service.mail.names import NAME_CHARACTERS_MAX, header_name, shown
+from service.mail.notices import stage_changed
 from service.mail.port import MailRefused
 from tests.mail.mail_server import LINK, html, mail, plain
 from tests.tables import every_row
@@ -219,6 +220,16 @@ def test_a_domain_in_any_script_is_no_link() -> None:
     assert len(names) > 1000
     left = [ascii(one) for one in names if header_name(one) or one[one.index(".") :] in shown(one)]
     assert left == []
+
+
+def test_a_name_that_nobody_sees_is_replaced() -> None:
+    """No sentence has a gap where the company's name would be."""
+    for name in ("\u3000", " \u200b", "\ufe00"):
+        words = " ".join(content(mail(company_name=name, user_name=name)).split())
+        assert words.startswith("Hello, Books & Co has referred your business to us.")
+        assert "To finish setting up your business, open" in words
+        moved = stage_changed(company_name=name, stage="closed", claim=LINK)
+        assert "A claim of your business has moved to a new stage" in moved.text
 
 
 def test_long_names_are_cut() -> None:
