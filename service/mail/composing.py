@@ -40,6 +40,7 @@ from service.mail.queueing import (
     AccountMailSubscriber,
     addressee_of,
     notice_id,
+    sent_id,
 )
 from service.mail.recipients import Kind
 from service.onboardings.commands import PURPOSE, magic_link
@@ -162,7 +163,7 @@ class Composer:
         message = mail.letter.message(
             to=mail.to,
             sender=self.sender,
-            message_id=message_id(row["message_id"], self.sender),
+            message_id=message_id(sent_id(row), self.sender),
             date=row["noted_at"],
             name=mail.name,
         )

@@ -131,7 +131,7 @@ class Outbox:
     async def _outcome(
         self, transaction: Transaction, row: Row, attempt: int, now: datetime
     ) -> str:
-        if await self.sent.has(row["message_id"]):
+        if await self.sent.has(row):
             return "sent"
         if attempt > ATTEMPTS_MAX:  # the last one was cut off
             return "failed"
@@ -150,7 +150,7 @@ class Outbox:
                     log.warning("mail withheld", message_id=name, partner_id=mail.partner_id)
                 return admission
             await self.transport.send(mail.message)
-            await self.sent.note(name, mail.message["Message-ID"])
+            await self.sent.note(row, mail.message["Message-ID"])
         except ArchiveUnavailable:  # only the note raises it
             # It is sent: sending it again, only to note it, would be the very fault.
             log.error("sent mail not noted", message_id=name)  # noqa: TRY400 - not ours

@@ -95,7 +95,13 @@ with due as (
         order by next_attempt_at desc limit $3
     )
 )
-select m.message_id, m.stream_id, m.version, m.attempts, m.noted_at
+select
+    m.message_id, m.stream_id, m.version, m.attempts, m.noted_at,
+    (
+        select ledger.event_digest(e.originator_id, e.originator_version, e.topic, e.state)
+        from ledger.events as e
+        where e.originator_id = m.stream_id and e.originator_version = m.version
+    ) as digest
 from ledger.mail_outbox as m
 where
     coalesce(m.state, '') = 'waiting' and m.next_attempt_at <= $1
@@ -106,11 +112,17 @@ where
     ))
 order by array_position($2::uuid[], m.stream_id) nulls first, m.next_attempt_at
 limit 1
-for update skip locked
+for update of m skip locked
 
 -- name: outbox_waiting
--- Every mail that is still to be sent.
-select message_id from ledger.mail_outbox where state = 'waiting' order by message_id
+-- Every mail that is still to be sent, with the digest of its event if it is a notice.
+select
+    m.message_id, m.noted_at,
+    ledger.event_digest(e.originator_id, e.originator_version, e.topic, e.state) as digest
+from ledger.mail_outbox as m
+left join ledger.events as e on e.originator_id = m.stream_id and e.originator_version = m.version
+where m.state = 'waiting'
+order by m.message_id
 
 -- name: recipient_admit
 -- Counts a mail ($1, of partner $2) to a mailbox ($3) at a moment ($4), unless it was counted, or the

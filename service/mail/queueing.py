@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from service.core.clock import Clock, system_clock
+from service.core.ids import base32
 from service.facts.claims import ClaimStageChanged
 from service.facts.connections import EntityDisconnected
 from service.facts.endpoints import EndpointDisabled
@@ -137,8 +138,18 @@ def _note(kind: str, one: Recorded) -> tuple[Any, ...]:
 
 
 def notice_id(kind: str, stream_id: UUID, version: int) -> str:
-    """Return a notice's id: its event's, and so the same whenever it is made."""
+    """Return a notice's id in the outbox: its event's place, the same whenever it is made."""
     return f"{kind}-{stream_id}-{version}"
+
+
+def sent_id(row: Row) -> str:
+    """Return the id that a mail of the outbox leaves the database with.
+
+    A restored log has other events in the places of those that it lost: a notice's id has the
+    digest of its event, or it would count as sent.
+    """
+    name, digest = row["message_id"], row["digest"]
+    return name if digest is None else f"{name}-{base32(int.from_bytes(digest[:16]))}"
 
 
 async def _folded(

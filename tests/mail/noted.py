@@ -4,6 +4,7 @@ from email import message_from_bytes, policy
 from email.message import EmailMessage
 
 from service.app.bootstrap import Service
+from service.archive.port import Archive
 from service.core.clock import Clock, system_clock
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
@@ -46,7 +47,9 @@ async def note_mail(world: World) -> Outbox:
     )
 
 
-async def note_account_mail(world: World, clock: Clock = system_clock) -> Outbox:
+async def note_account_mail(
+    world: World, clock: Clock = system_clock, archive: Archive | None = None
+) -> Outbox:
     """As `note_mail`, for the ledger of accounts."""
     service, accounts = world.service, world.service.accounts
     await Sequencer(accounts).step()
@@ -58,7 +61,7 @@ async def note_account_mail(world: World, clock: Clock = system_clock) -> Outbox
         composer(service).of_accounts,
         DirectoryTransport(world.mail_dir),
         clock=service.clock,
-        sent=SentMail([accounts], None, service.clock),
+        sent=SentMail([accounts], archive, service.clock),
     )
 
 

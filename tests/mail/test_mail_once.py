@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from email import message_from_bytes, policy
 from pathlib import Path
 
@@ -13,20 +14,22 @@ import pytest
 
 from service.archive.directory import DirectoryArchive
 from service.archive.port import ArchiveUnavailable
-from service.core.clock import system_clock
+from service.core.clock import system_clock, timestamp
 from service.core.retries import ATTEMPTS_MAX
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
 from service.mail.outbox import SEND_SECONDS_MAX, Outbox
 from service.mail.queueing import MailSubscriber
 from service.mail.sent import SECONDS_MAX as NOTE_SECONDS_MAX
 from service.mail.sent import SentMail
 from service.mail.smtp import DEADLINE_SECONDS, SmtpTransport
+from tests.databases import cloned
 from tests.mail.mail_server import MailServer
-from tests.mail.noted import composer
+from tests.mail.noted import composer, mails, note_account_mail
 from tests.patience import PATIENCE_SECONDS
-from tests.world import settings_for, world_on
+from tests.world import STAFF, settings_for, world_on
 
 
 class Refusing(DirectoryArchive):
@@ -296,6 +299,49 @@ async def test_a_sender_that_is_cut_off_after_the_note(outbox, mail_server, box,
     await asyncio.to_thread(box.due)  # it waits for the roll-back, which this loop has to send
     await outbox.step()
     assert (box.rows(), len(mail_server.received)) == ([("sent", 2)], 1)
+
+
+async def test_a_notice_of_a_lost_event_stands_in_for_no_other(
+    database_url, postgres_url, tmp_path
+):
+    """A restored log has another event in its place; what both logs have is told once."""
+    (tmp_path / "published").mkdir()
+    archive = DirectoryArchive(tmp_path / "published")
+
+    async def tell_of_a_key(url: str, settled: int) -> list[str]:
+        async with world_on(settings_for(url, tmp_path), tmp_path, follow=False) as world:
+            await world.service.partners.issue_key(partner_id, "live", STAFF)
+            outbox = await note_account_mail(world, archive=archive)
+            assert await outbox.sent.settle() == settled
+            await _send(outbox)
+            return [mail["Message-ID"] for mail in mails(world)]
+
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
+        partner_id = (await world.partner()).partner_id
+    with cloned(postgres_url, database_url.rpartition("/")[2]) as restored:
+        lost = await tell_of_a_key(database_url, 0)
+        told = await tell_of_a_key(restored, len(lost) - 1)
+    assert len(set(told)) == len(told) == len(lost) + 1
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(-60, 0), (60, 1)])
+async def test_a_note_of_an_earlier_release_counts_if_its_event_came_first(
+    world, place, seconds, sent
+):
+    """It has the place of its event alone: what was sent before was about another one."""
+    partner = await world.partner()
+    await _send(await note_account_mail(world))
+    await world.service.partners.issue_key(partner.partner_id, "live", STAFF)
+    outbox = await note_account_mail(world, archive=place)
+    (row,) = await outbox.ledger.database.reads.fetch(queries("service.mail").outbox_waiting)
+    at = timestamp(row["noted_at"] + timedelta(seconds=seconds))
+    await place.put(f"mail/{row['message_id']}", json.dumps({"at": at}).encode())
+    assert await outbox.sent.settle() == sent
+
+
+async def _send(outbox):
+    while await outbox.step():
+        pass
 
 
 async def _cut(*_args):
