@@ -9,7 +9,8 @@ leave together; one that was tried leaves alone, so that a message which ends th
 uses up no other's attempts.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -18,8 +19,8 @@ import structlog
 
 from service.claims.processing import Processing
 from service.facts.claims import FirstMessagePosted
-from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, Unread
+from service.ledger.effects import hold
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Recorded
 from service.ledger.following.catch_up import ParkingSubscriber
@@ -33,6 +34,8 @@ from service.ledger.sql import queries
 AT_ONCE_MAX: Final = 64
 """Hand-overs that leave together; so many may come twice when a process is cut off."""
 HAND_OVER_SECONDS_MAX: Final = 20.0
+HELD_SECONDS_MAX: Final = HAND_OVER_SECONDS_MAX + 5.0
+"""How long hand-overs are held that leave together: less than an erasure waits for them."""
 LEASE_SECONDS: Final = 60.0
 """After this, hand-overs of a process that was cut off are due again."""
 
@@ -57,10 +60,14 @@ class HandOverQueue:
 
 
 class HandOver(NamedTuple):
-    """A message to hand over; without it, `fault`, or none where a master key is missing."""
+    """A message to hand over, as it is stored, and as it is read while it is held.
+
+    What cannot be read has its `fault`, or none where a master key is missing.
+    """
 
     position: int
     attempts: int
+    stored: StoredEvent
     recorded: Recorded | None = None
     fault: str | None = None
 
@@ -84,34 +91,48 @@ class HandOvers:
         return HAND_OVER_SECONDS_MAX
 
     async def take(self, now: datetime, until: datetime) -> Sequence[HandOver]:
-        """Take the next hand-overs, and read their messages."""
+        """Take the next hand-overs."""
         if not await self.live.database.background.fetchrow(_SQL.hand_overs_due, now):
             return []
         rows = await self.live.database.background.fetch(
             _SQL.hand_overs_take, now, AT_ONCE_MAX, PAGE_BYTES_MAX, until
         )
-        return await self._read(sorted(rows, key=lambda row: row["position"]))
+        taken = [
+            HandOver(row["position"], row["attempts"], StoredEvent(*tuple(row)[:-1]))
+            for row in rows
+        ]
+        return sorted(taken, key=lambda one: one.position)
 
-    async def _read(self, rows: Sequence[Row]) -> list[HandOver]:
+    @asynccontextmanager
+    async def held(self, items: Sequence[HandOver]) -> AsyncGenerator[Sequence[HandOver], None]:
+        """Have erasures of these claims wait until all are handed over, and read the messages."""
+        if not items:
+            yield ()
+            return
+        stored = [one.stored for one in items]
+        ours = {one.position for one in await self.live.ours(stored)}
+        async with self.live.transaction(background=HELD_SECONDS_MAX) as transaction:
+            held = await hold(transaction, {one.stream_id for one in stored})
+            ready = [one for one in items if one.stored.stream_id in held]
+            yield await self._read(transaction, ready, ours)
+
+    async def _read(
+        self, transaction: Transaction, items: Sequence[HandOver], ours: Collection[int]
+    ) -> list[HandOver]:
         """Return the messages, those that cannot be read with their faults."""
-        attempts = {row["position"]: row["attempts"] for row in rows}
-        unread = list[Unread]()
-        stored = [StoredEvent(*tuple(row)[:-1]) for row in rows]
+        stored, unread = [one.stored for one in items if one.position in ours], list[Unread]()
         try:
-            binding = await self.live.binding()
-            ours = binding.ours(stored)
-            if len(ours) < len(stored) and await self.live.has_other_keys(binding.keys):
-                ours = (await self.live.binding()).ours(stored)  # of a key that was not known yet
-            read = await self.live.decode(ours, unread=unread)
+            read = await transaction.decode(stored, unread=unread)
         except KeyUnknown:  # of one of them, which waits until the ring is complete, or mended
-            if len(rows) == 1:
-                return [HandOver(*next(iter(attempts.items())))]
-            return [one for row in rows for one in await self._read([row])]
-        faults = dict.fromkeys(attempts.keys() - {one.position for one in ours}, NOT_OURS)
+            if len(items) == 1:
+                return list(items)
+            return [one for item in items for one in await self._read(transaction, [item], ours)]
+        faults = {one.position: NOT_OURS for one in items if one.position not in ours}
         faults |= {one.position: one.fault for one in unread}
+        messages = {one.position: one for one in read}
         return [
-            *(HandOver(one.position, attempts[one.position], one) for one in read),
-            *(HandOver(one, attempts[one], fault=fault) for one, fault in faults.items()),
+            one._replace(recorded=messages.get(one.position), fault=faults.get(one.position))
+            for one in items
         ]
 
     async def attempt(self, item: HandOver) -> None:

@@ -12,6 +12,7 @@ documents` queues it again.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, NamedTuple, Protocol
@@ -131,6 +132,12 @@ class DocumentChecks:
             return []
         rows = await background.fetch(_SQL.checks_take, now, AT_ONCE_MAX, until, *turn)
         return [QueuedCheck(*row) for row in rows]
+
+    def held(
+        self, items: Sequence[QueuedCheck]
+    ) -> AbstractAsyncContextManager[Sequence[QueuedCheck]]:
+        """Hold nothing."""
+        return nullcontext(items)
 
     async def attempt(self, item: QueuedCheck) -> None:
         """Check a document; one of a claim that was erased needs no check."""

@@ -98,6 +98,10 @@ select pg_advisory_xact_lock(key) from (select unnest($1::bigint[]) as key order
 -- Shared advisory locks, in the same order as the exclusive ones.
 select pg_advisory_xact_lock_shared(key) from (select unnest($1::bigint[]) as key order by 1) as keys
 
+-- name: lock_shared_try
+-- Shared advisory locks, without waiting: those that nobody has, or waits for, alone.
+select key from unnest($1::bigint[]) as key where pg_try_advisory_xact_lock_shared(key)
+
 -- name: login_excess
 -- The session's login, and what it may do beyond the work of one ledger, its schema: in words, and
 -- nothing where all is well. A member of a role counts as who can become it, also one who can only

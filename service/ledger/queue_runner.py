@@ -7,6 +7,7 @@ events are parked.
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
@@ -59,6 +60,13 @@ class Work(Protocol[T]):
         """Return what is due now, an attempt counted, and due again at `until`; nothing if none."""
         ...
 
+    def held(self, items: Sequence[T], /) -> AbstractAsyncContextManager[Sequence[T]]:
+        """Hold what the attempts need until all have ended; return those that may be made.
+
+        The others are due again at the end of their lease.
+        """
+        ...
+
     async def attempt(self, item: T, /) -> None:
         """Do it; raise Hopeless where no retry can help, anything else where one can."""
         ...
@@ -107,7 +115,8 @@ class QueueRunner(Generic[T]):
     async def _some(self) -> int:
         now = self.clock()
         items = await self.work.take(now, now + timedelta(seconds=self.work.lease_seconds))
-        outcomes = await asyncio.gather(*map(self._attempt, items))
+        async with self.work.held(items) as ready:
+            outcomes = await asyncio.gather(*map(self._attempt, ready))
         done = [one.item for one in outcomes if one.fault is None]
         if done:
             await self.work.done(done)

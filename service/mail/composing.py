@@ -18,9 +18,11 @@ from service.facts.claims import ClaimCreated, ClaimStageChanged
 from service.facts.connections import EntityDisconnected
 from service.facts.endpoints import EndpointDisabled
 from service.facts.entities import EntityRegistered, entity_stream
+from service.facts.onboardings import OnboardingStarted
 from service.facts.onboardings import fold as fold_onboarding
 from service.facts.partners import ApiKeyIssued, ApiKeyRevoked, Partner, PartnerSettingsChanged
 from service.ledger.database import Row
+from service.ledger.effects import hold_one
 from service.ledger.events import Event
 from service.ledger.ledger import Transaction
 from service.ledger.service_keys import ServiceKeyStore
@@ -104,7 +106,7 @@ class Composer:
     async def of_live(self, transaction: Transaction, row: Row, now: datetime) -> Mail:
         """Return a mail of the ledger live; None when it must no longer be sent.
 
-        Raises MailRefused where nobody erased its person and their key is missing.
+        Raises MailRefused where nobody erased its person and their key is missing, and BeingErased.
         """
         if row["version"] is None:
             return await self._made(row, await self._magic_link(transaction, row, now))
@@ -119,7 +121,10 @@ class Composer:
                 return None
 
     async def of_accounts(self, transaction: Transaction, row: Row, _now: datetime) -> Mail:
-        """Return a mail of the ledger of accounts; None when it must no longer be sent."""
+        """Return a mail of the ledger of accounts; None when it must no longer be sent.
+
+        Raises BeingErased.
+        """
         event = await _event_of(transaction, row, *AccountMailSubscriber.topics)
         whom = _whom(ACCOUNT, row)
         if event is None or whom is None:
@@ -128,6 +133,7 @@ class Composer:
             is_told = await _is_told(transaction, row, event)
             return await self._paused(row, whom, event) if is_told else None
         if isinstance(event, PASSKEY_EVENTS):
+            await hold_one(transaction, row["stream_id"])
             return None if whom else await self._made(row, await self._passkey(event))
         if isinstance(event, ApiKeyIssued) and await _is_of_roll(transaction, row, event):
             return None
@@ -173,6 +179,9 @@ class Composer:
     async def _magic_link(
         self, transaction: Transaction, row: Row, now: datetime
     ) -> Addressed | None:
+        began = await transaction.read_at(row["stream_id"], 1, (OnboardingStarted,))
+        if isinstance(began, OnboardingStarted):
+            await hold_one(transaction, entity_stream(transaction.ledger_name, began.entity_id))
         onboarding = fold_onboarding(await transaction.read(row["stream_id"]))
         if onboarding is None or onboarding.completed:
             return None
@@ -226,6 +235,7 @@ class Composer:
         if not isinstance(created, ClaimCreated) or created.entity_id != claim["entity_id"]:
             raise MailRefused("a read model says that its claim is another business's")
         stream = entity_stream(transaction.ledger_name, claim["entity_id"])
+        await hold_one(transaction, stream)
         business = await transaction.read_at(stream, 1, (EntityRegistered,))
         email = business.email if isinstance(business, EntityRegistered) else None
         if email is None:

@@ -30,6 +30,7 @@ from service.archive.port import ArchiveUnavailable
 from service.core.clock import Clock
 from service.core.retries import ATTEMPTS_MAX, wait_after
 from service.ledger.database import Row, is_infrastructure_error
+from service.ledger.effects import BeingErased
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
 from service.mail.composing import Compose, SharedMail
@@ -120,7 +121,9 @@ class Outbox:
             # A bug in one mail must not block the others: it waits as for a busy server.
             log.exception("mail faulty", message_id=name)
             state = "waiting"
-        if state == "busy":  # no attempt of its own: it takes its turn behind the other
+        if (
+            state == "busy"
+        ):  # no attempt of its own: it takes its turn behind another, or an erasure
             return "waiting", attempt - 1, now + timedelta(seconds=SEND_SECONDS_MAX)
         if state == "waiting" and attempt >= ATTEMPTS_MAX:
             state = "failed"
@@ -151,6 +154,8 @@ class Outbox:
                 return admission
             await self.transport.send(mail.message)
             await self.sent.note(row, mail.message["Message-ID"])
+        except BeingErased:
+            return "busy"
         except ArchiveUnavailable:  # only the note raises it
             # It is sent: sending it again, only to note it, would be the very fault.
             log.error("sent mail not noted", message_id=name)  # noqa: TRY400 - not ours

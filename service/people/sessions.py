@@ -16,8 +16,10 @@ import msgspec
 
 from service.core.clock import Clock
 from service.core.ids import NewId
+from service.facts.passkeys import passkeys_stream
 from service.facts.people import person_id
 from service.ledger.database import Connection, Database, LedgerError, Row, always
+from service.ledger.effects import effect_lock
 from service.ledger.encryption import BoundColumns, KeyUnknown, MasterKeys, bound_row
 from service.ledger.service_keys import token_hash
 from service.ledger.sql import queries
@@ -29,6 +31,8 @@ SEEN_EVERY: Final = timedelta(minutes=1)
 """How often it is recorded that a session is in use."""
 MARK_LIFETIME: Final = timedelta(days=180)
 """How long a browser keeps the mark of whoever signed in there (service/people/marks.py)."""
+FORGET_SECONDS_MAX: Final = 30.0
+"""Longer than a mail that is being sent may take: forgetting a person waits for it."""
 LISTED_MAX: Final = 50
 TOKEN_BYTES: Final = 32
 
@@ -40,6 +44,7 @@ BOUND: Final = (
 opens it, and `ended_at`, with which the box goes."""
 
 _SQL = queries("service.people")
+_LOCK = queries("service.ledger").lock
 
 
 async def now(connection: Connection, schema: str) -> datetime:
@@ -262,13 +267,15 @@ class Sessions:
 
         Marks of their browsers end.
 
-        First wait for whoever is redeeming a link, or renewing a session. The sessions are deleted
-        by a statement of their own, which sees the session that began meanwhile.
+        First wait for mail to them that is being sent, and for whoever is redeeming a link, or
+        renewing a session. The sessions are deleted by a statement of their own, which sees the
+        session that began meanwhile.
         """
-        schema = self.accounts.schema
-        async with self.accounts.writes.transaction() as connection:
+        schema, whose = self.accounts.schema, person_id(address_hash.hex())
+        async with self.accounts.background.transaction(FORGET_SECONDS_MAX) as connection:
+            await connection.execute(f"set local lock_timeout = '{FORGET_SECONDS_MAX}s'")
+            await connection.execute(_LOCK.on(schema), [effect_lock(passkeys_stream(whose))])
             await connection.execute(_SQL.forget_links.on(schema), address_hash)
-            whose = person_id(address_hash.hex())
             await connection.execute(_SQL.hold_sessions.on(schema), whose)
             await connection.execute(_SQL.sign_out_note.on(schema), whose, MARK_LIFETIME)
             await connection.execute(_SQL.forget_sessions.on(schema), address_hash)

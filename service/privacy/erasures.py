@@ -25,6 +25,7 @@ from service.facts.privacy import PersonalDataErased
 from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, transaction_on
 from service.ledger.decoding import Unread
+from service.ledger.effects import effect_lock
 from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Unreadable
 from service.ledger.ledger import Ledger, Transaction
@@ -35,13 +36,14 @@ from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 from service.privacy.genuine import Genuine
 
 SECONDS_MAX: Final = 30.0
-"""Longer than a mail that is being sent may take: the erasure waits for it."""
+"""Longer than a mail that is being sent, or a hand-over, may take: the erasure waits for it."""
 HELD_MILLISECONDS: Final = 300
 """How long an erasure waits for a lock while it holds those of connections."""
 UNLISTED_SECONDS_MAX: Final = 600.0
 """The whole log is scanned."""
 
 _SQL = queries("service.privacy")
+_LOCK = queries("service.ledger").lock
 _CLAIM = queries("projections.claim_list").by_id
 _ERASE_ENTITY = queries("projections.connections").erase_entity
 
@@ -244,12 +246,13 @@ class Erasures:
     ) -> Erased:
         """Lock, read, append, destroy.
 
-        What others may hold for long comes before the connections' locks, for which claims wait: a
-        mail on its way, tables that a rebuild is at. What has to be waited for while those are held
-        is waited for briefly; then all of it begins anew.
+        What others may hold for long comes before the connections' locks, for which claims wait:
+        first what is on its way, a mail or a hand-over, then tables that a rebuild is at. What has
+        to be waited for while those are held is waited for briefly; then all of it begins anew.
         """
 
         async def attempt(transaction: Transaction) -> Erased:
+            await transaction.fetch(_LOCK, [effect_lock(subject.stream_id)])
             await transaction.lock(subject.stream_id)
             mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
             await transaction.fetch(_SQL.forget_recipient, subject.subject_id)

@@ -320,10 +320,19 @@ from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
 where k.link_id = anew.name
 
 -- name: settle_mail
--- Mail that waits for an entity's person is not sent; one that is on its way is waited for.
+-- Mail that waits for an entity's person is not sent: of its onboarding, or about its claims' stages.
+-- One that is on its way is waited for.
 update ledger.mail_outbox as m set state = 'obsolete'
-from ledger.onboardings as o
-where o.entity_id = $1 and m.stream_id = o.stream_id and m.state = 'waiting'
+where
+    m.state = 'waiting'
+    and m.stream_id = any(array(
+        select o.stream_id from ledger.onboardings as o where o.entity_id = $1
+        union all
+        select l.stream_id
+        from ledger.connections as c
+        join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
+        where c.entity_id = $1
+    ))
 returning m.message_id
 
 -- name: unlisted

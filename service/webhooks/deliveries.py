@@ -7,6 +7,7 @@ fails gets one event at a time, and is given up when it took nothing in three da
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
@@ -191,6 +192,10 @@ class Deliveries:
     async def _put_back(self, positions: Sequence[int]) -> None:
         later = self.parts.clock() + timedelta(seconds=CANNOT_SEND_SECONDS)
         await self.parts.pool.fetch(_SQL.unread, self.endpoint_id, list(positions), later)
+
+    def held(self, items: Sequence[Delivery]) -> AbstractAsyncContextManager[Sequence[Delivery]]:
+        """Hold nothing."""
+        return nullcontext(items)
 
     async def attempt(self, item: Delivery) -> None:
         """Send an event; raise NotBefore unless the endpoint took it.
