@@ -23,6 +23,7 @@ from service.facts.onboardings import fold as fold_onboarding
 from service.facts.partners import ApiKeyIssued, ApiKeyRevoked, Partner, PartnerSettingsChanged
 from service.ledger.database import Row
 from service.ledger.effects import hold_one
+from service.ledger.erased import erased
 from service.ledger.events import Event
 from service.ledger.ledger import Transaction
 from service.ledger.service_keys import ServiceKeyStore
@@ -188,7 +189,10 @@ class Composer:
         started, details = onboarding.started, onboarding.started.details
         if row["message_id"] != started.onboarding_id:
             return _not_ours(row)
-        if details is None:  # an erasure settles its mail, so that it never comes here
+        if details is None:
+            stream = entity_stream(transaction.ledger_name, started.entity_id)
+            if await erased(transaction.fetch, transaction.binding, [stream]):
+                return None  # before its mail was queued, or the erasure would have settled it
             log.error("mail not opened", message_id=row["message_id"])
             raise MailRefused("the key of its person's data is missing")
         partner = await self.partner_of(started.partner_id)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from service.claims.hand_overs import HandOvers
 from service.core.clock import system_clock
@@ -170,6 +171,19 @@ async def test_a_message_is_read_when_no_erasure_can_be_in_between(world):
     await erasing(world, subject)()
     async with work.held(items) as (item,):
         assert (item.recorded.event.text, item.fault) == (None, None)
+
+
+async def test_mail_that_is_queued_after_the_erasure_is_obsolete(world, owner):
+    """Nothing is wrong with it: it is not given up, and no error is logged."""
+    partner = await world.partner()
+    answer = await partner.call("POST", "/onboardings", json=onboarding())
+    row = await world.service.modes["live"].onboarding_list.by_id(answer.json()["onboarding_id"])
+    await erasing(world, await subject_of(world, entity=row["entity_id"]))()
+    outbox = await note_mail(world)
+    with capture_logs() as lines:
+        assert await outbox.step() == 1
+    assert [line for line in lines if line["log_level"] != "info"] == []
+    assert owner.execute("select state from live.mail_outbox").fetchall() == [("obsolete",)]
 
 
 async def test_waiting_stage_mail_is_cancelled(world, owner):
