@@ -18,6 +18,7 @@ A mailbox gets few mails a day (service/mail/recipients.py). Those beyond are `w
 in the outbox, and the console, the back office and the metrics show them.
 """
 
+import asyncio
 from collections import deque
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime, timedelta
@@ -36,7 +37,7 @@ from service.ledger.sql import queries
 from service.mail.composing import Compose, SharedMail
 from service.mail.port import MailRefused, MailTransport, MailUnavailable
 from service.mail.queueing import SHARE
-from service.mail.recipients import admit
+from service.mail.recipients import FORGET_ROWS_MAX, FORGET_SECONDS, admit, forget_old
 from service.mail.sent import SentMail
 
 SEND_SECONDS_MAX: Final = 20.0
@@ -55,7 +56,7 @@ _SQL = queries("service.mail")
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Outbox:
     """Sends what is due of a ledger, one mail a transaction; any number of processes may.
 
@@ -71,10 +72,12 @@ class Outbox:
     _had_turns: deque[UUID] = field(
         default_factory=lambda: deque[UUID](maxlen=TURNS_KEPT), init=False
     )
+    _forgets_at: float = field(default=0.0, init=False)
 
     async def step(self) -> int:
         """Send one mail that is due; return how many were attempted."""
         now = self.clock()
+        await self._forget(now)
         if not await self.ledger.database.background.fetchrow(_SQL.outbox_due, now):
             return 0
         async with self.ledger.transaction(background=SEND_SECONDS_MAX) as transaction:
@@ -96,6 +99,14 @@ class Outbox:
                 outcome = await self._attempt(transaction, row, attempt, now)
                 await transaction.fetch(_SQL.outbox_settle, row["message_id"], *outcome)
         return 1
+
+    async def _forget(self, now: datetime) -> None:
+        """Delete what mailboxes were counted by before the period, now and then."""
+        time = asyncio.get_running_loop().time()
+        if time < self._forgets_at:
+            return
+        if await forget_old(self.ledger.database.background, now) < FORGET_ROWS_MAX:
+            self._forgets_at = time + FORGET_SECONDS
 
     def _has_turn(self, stream: UUID) -> None:
         """Remember whose turn it was, as the latest."""

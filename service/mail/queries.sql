@@ -127,17 +127,9 @@ order by m.message_id
 -- name: recipient_admit
 -- Counts a mail ($1, of partner $2) to a mailbox ($3) at a moment ($4), unless it was counted, or the
 -- mailbox has had enough since $5: $6 mails of all partners, $7 of this one, of which all but the
--- first while there were fewer than $8. Forgets what is older.
+-- first while there were fewer than $8.
 with known as (
     select message_id from ledger.mail_recipients where message_id = $1
-), forgotten as (
-    delete from ledger.mail_recipients
-    where message_id in (
-        select old.message_id from ledger.mail_recipients as old
-        where old.counted_at < $5 and old.message_id <> $1
-        limit 100
-        for update skip locked
-    )
 ), counted as (
     insert into ledger.mail_recipients (message_id, partner_id, recipient_hash, counted_at)
     select $1, $2, $3, $4
@@ -151,6 +143,21 @@ with known as (
     returning message_id
 )
 select exists(select from known) or exists(select from counted) as admitted
+
+-- name: recipient_forget
+-- Deletes what was counted longer than $2 ago, a bounded number at a time. Returns how many. A process's
+-- clock ($1) that is ahead makes nothing old.
+with gone as (
+    delete from ledger.mail_recipients where message_id in (
+        select message_id from ledger.mail_recipients
+        where counted_at < least($1::timestamptz, now()) - $2::interval
+        order by counted_at
+        limit $3
+        for update skip locked
+    )
+    returning 1
+)
+select count(*) as deleted from gone
 
 -- name: recipient_try_lock
 -- Lets mails to one mailbox take turns, until the end of the transaction, without waiting for each other.

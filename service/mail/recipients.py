@@ -6,10 +6,12 @@ access: no noise silences either.
 """
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
 from service.core.ids import stream_id
+from service.ledger.database import Pool, always
 from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
 from service.ledger.writing import lock_number
@@ -25,6 +27,7 @@ SHARED_MAX: Final = 3
 Kind = Literal["any", "key", "access"]
 """What is counted together: mails about live keys and where customers return, about who has access,
 and any other."""
+KINDS: Final[Sequence[Kind]] = get_args(Kind)
 
 
 class _Limits(NamedTuple):
@@ -33,6 +36,9 @@ class _Limits(NamedTuple):
     shared: int
 
 
+FORGET_ROWS_MAX: Final = 1_000
+FORGET_SECONDS: Final = 600.0
+"""How often old rows are deleted."""
 KEY_LIMITS: Final = _Limits(all=20, partner=10, shared=10)
 """As many mails about live keys say what there is to say; more of them would hide one."""
 _LIMITS: Final = {
@@ -57,7 +63,7 @@ async def admit(
 ) -> Admission:
     """Count a mail to a mailbox (`Secrets.lookup_recipient`), unless it has had enough.
 
-    A mail is counted once, however often it is tried. Rows are kept for a period.
+    A mail is counted once, however often it is tried.
     """
     # Nobody waits for another's delivery, which may take as long as a mail server likes.
     lock = lock_number(stream_id("mail-recipient", recipient))
@@ -69,7 +75,7 @@ async def admit(
         _SQL.recipient_admit,
         message_id,
         partner_id,
-        _counted_by(recipient, kind),
+        counted_by(recipient, kind),
         now,
         now - PERIOD,
         *_LIMITS[kind],
@@ -77,7 +83,13 @@ async def admit(
     return "admitted" if row is not None and row["admitted"] else "withheld"
 
 
-def _counted_by(recipient: str, kind: Kind) -> bytes:
+async def forget_old(outbox: Pool, now: datetime) -> int:
+    """Delete what was counted before the period, a bounded number; return how many rows."""
+    row = always(await outbox.fetchrow(_SQL.recipient_forget, now, PERIOD, FORGET_ROWS_MAX))
+    return row["deleted"]
+
+
+def counted_by(recipient: str, kind: Kind) -> bytes:
     """Return what a mailbox's mails of a kind are counted by."""
     mailbox = bytes.fromhex(recipient)
     return mailbox if kind == "any" else hashlib.sha256(kind.encode() + mailbox).digest()

@@ -26,12 +26,14 @@ from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, transaction_on
 from service.ledger.decoding import Unread
 from service.ledger.effects import effect_lock
+from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.ledger.writing import Append
+from service.mail.recipients import KINDS, counted_by
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 from service.privacy.genuine import Genuine
 
@@ -255,7 +257,8 @@ class Erasures:
             await transaction.fetch(_LOCK, [effect_lock(subject.stream_id)])
             await transaction.lock(subject.stream_id)
             mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
-            await transaction.fetch(_SQL.forget_recipient, subject.subject_id)
+            mailbox = await self._mailbox(transaction, subject)
+            await transaction.fetch(_SQL.forget_recipient, subject.subject_id, mailbox)
             await transaction.fetch(_SQL.hold_tables)
             await self._clear_beside(transaction, subject)
             await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
@@ -297,6 +300,17 @@ class Erasures:
                 if not isinstance(error.__cause__, LockNotAvailableError) or clock() > ends_at:
                     raise
             await asyncio.sleep(HELD_MILLISECONDS / 1000)  # those that wait for us go first
+
+    async def _mailbox(self, transaction: Transaction, subject: Subject) -> list[bytes]:
+        """Return by what mails to an entity's person are counted, if its address can be read."""
+        try:
+            began = await transaction.read_at(subject.stream_id, 1, (EntityRegistered,))
+        except (UnboundEvent, Unreadable, KeyUnknown, DecryptionFailed):
+            return []
+        if not isinstance(began, EntityRegistered) or began.email is None:
+            return []
+        recipient = (await self._ledger.secrets(anew=False)).lookup_recipient(began.email)
+        return [counted_by(recipient, kind) for kind in KINDS]
 
     async def _destroy(
         self, transaction: Transaction, keys: Collection[UUID], known: Collection[UUID]

@@ -176,10 +176,12 @@ order by m.append_id
 select message_id from ledger.mail_outbox where stream_id = any($1::uuid[]) and state = 'waiting'
 
 -- name: forget_recipient
--- The mails of an entity's onboarding are no longer counted for its mailbox, whose hash goes.
-delete from ledger.mail_recipients as r
-using ledger.onboardings as o
-where o.entity_id = $1 and r.message_id = o.onboarding_id
+-- Mails are no longer counted for an entity's mailbox, whose hashes ($2) go. Where the address is not
+-- known any more, those of its onboarding.
+delete from ledger.mail_recipients
+where
+    recipient_hash = any($2::bytea[])
+    or message_id = any(array(select onboarding_id from ledger.onboardings where entity_id = $1))
 
 -- name: forget_uploads
 -- The objects of an erased claim have gone, and these rows go too. A younger one stays: its URL could

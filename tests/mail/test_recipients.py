@@ -9,6 +9,7 @@ import pytest
 from service.core.ids import stream_id
 from service.ledger.service_keys import EventRoots, Secrets
 from service.ledger.writing import lock_number
+from service.mail import outbox
 from service.mail.recipients import ALL_MAX, PARTNER_MAX, PERIOD
 from tests.mail.noted import mails, note_mail, onboarding
 from tests.world import settings_for, world_on
@@ -50,8 +51,8 @@ async def refer(partner, count, address, first=0):
 
 async def sent(world):
     """Send what is due; return how many mails have left so far."""
-    outbox = await note_mail(world)
-    while await outbox.step():
+    one = await note_mail(world)
+    while await one.step():
         pass
     return len(list(world.mail_dir.glob("*.eml")))
 
@@ -84,8 +85,23 @@ async def test_a_mailbox_gets_few_mails_a_day(quiet, moment, owner):
     await refer(partners[2], PARTNER_MAX + 1, "victim+{}@example.com", first=60)
     assert await sent(quiet) == ALL_MAX + 1 + PARTNER_MAX
     assert states(owner)["withheld"] == withheld + 1
-    kept = owner.execute("select count(*) from live.mail_recipients").fetchone()
-    assert kept == (PARTNER_MAX,)
+
+
+async def test_a_mailboxs_hash_is_kept_for_a_day(quiet, moment, owner, monkeypatch):
+    """Though no other mail is sent. A clock that is ahead makes nothing old."""
+    monkeypatch.setattr(outbox, "FORGET_SECONDS", 0.0)
+    await refer(await quiet.partner(), 3, "victim@example.com")
+    one, counted = await note_mail(quiet), "select message_id from live.mail_recipients"
+    while await one.step():
+        pass
+    moment.now += 2 * PERIOD
+    await one.step()
+    left = owner.execute(counted).fetchall()
+    assert len(left) == 3
+    ago = "update live.mail_recipients set counted_at = now() - %s where message_id <> %s"
+    owner.execute(ago, [PERIOD + timedelta(minutes=1), *left[0]])
+    await one.step()
+    assert owner.execute(counted).fetchall() == left[:1]
 
 
 async def test_one_partner_keeps_no_other_from_an_address(quiet):

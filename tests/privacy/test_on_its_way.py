@@ -186,6 +186,19 @@ async def test_mail_that_is_queued_after_the_erasure_is_obsolete(world, owner):
     assert owner.execute("select state from live.mail_outbox").fetchall() == [("obsolete",)]
 
 
+@pytest.mark.parametrize("due", [onboarding_mail, stage_mail])
+async def test_the_hash_goes_by_which_mails_were_counted(world, owner, due):
+    """Whatever they were about."""
+    gate = Gate()
+    gate.opened.set()
+    one = await due(world, gate)
+    await one.step()
+    counted = "select count(*) from live.mail_recipients"
+    assert owner.execute(counted).fetchone() == (1,)
+    await one.erase()
+    assert owner.execute(counted).fetchone() == (0,)
+
+
 async def test_waiting_stage_mail_is_cancelled(world, owner):
     """It is counted among the mails that the erasure stopped."""
     one = await stage_mail(world, Gate())
