@@ -140,9 +140,12 @@ def storage_settings(store: LocalStore) -> dict[str, str]:
 
 @asynccontextmanager
 async def documents_on(
-    database_url: str, directory: Path, credentials: Path, **given: str
+    database_url: str, directory: Path, credentials: Path, *, follow: bool = True, **given: str
 ) -> AsyncGenerator[Documents, None]:
-    """Run a service with a local store; `credentials` is a directory with credentials."""
+    """Run a service with a local store; `credentials` is a directory with credentials.
+
+    `follow` False: as for `world_on`.
+    """
     async with (
         store_on(directory, credentials) as store,
         httpx.AsyncClient(timeout=PATIENCE_SECONDS, verify=NO_TLS) as http,
@@ -151,7 +154,7 @@ async def documents_on(
         settings = settings_for(database_url, mail_dir, **(storage_settings(store) | given))
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(google._ONE_TRY, "timeout", None)  # noqa: SLF001 - as `patient_store`
-            async with world_on(settings, mail_dir) as world:
+            async with world_on(settings, mail_dir, follow=follow) as world:
                 counted = {mode: _count(world, store, mode) for mode in BUCKETS}
                 yield Documents(world, store, http, counted)
                 for one in counted.values():

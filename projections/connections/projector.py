@@ -22,7 +22,11 @@ ENTITIES = Table(
 )
 CONNECTIONS = Table(
     "connections",
-    "partner_id text, entity_id text, version bigint, connected_at timestamptz",
+    """
+    partner_id text, entity_id text, version bigint, connected_at timestamptz,
+    disconnected_at timestamptz
+    """,
+    replaces="partner_id, entity_id",
 )
 
 
@@ -63,7 +67,7 @@ class ConnectionsProjector(Projector):
             case OnboardingCompleted(entity_id=entity_id):
                 yield Update(ENTITIES, _SQL.establish, (entity_id,))
             case EntityConnected() as event if recorded.version == 1:
-                yield CONNECTIONS.new(event, version=1, connected_at=at)
+                yield CONNECTIONS.new(event, version=1, connected_at=at, disconnected_at=None)
             case EntityConnected() as event:
                 row = (event.partner_id, event.entity_id, recorded.version, at)
                 yield Update(CONNECTIONS, _SQL.connect, row)

@@ -20,19 +20,24 @@ _Picker = Callable[[object, Values], Values]
 class Table:
     """A table of a read model: its name, and the columns that an insert fills."""
 
-    def __init__(self, name: str, columns: str) -> None:
-        """`columns` is `<name> <type>, …`, two or more; the first and each `…_id` name a row."""
+    def __init__(self, name: str, columns: str, *, replaces: str = "") -> None:
+        """`columns` is `<name> <type>, …`, two or more; the first and each `…_id` name a row.
+
+        `replaces` are those of the primary key, where a new row takes an old one's place: that of
+        an event that was set aside, and has happened again. All that differs has to be inserted.
+        """
         named = [column.split() for column in columns.split(",")]
         self.name = name
         self.columns = tuple(column for column, _ in named)
         self.kinds = tuple(kind for _, kind in named)
         self._pickers: dict[tuple[str, ...], _Picker] = {}
+        self.on_conflict = _replacing(self.columns, replaces) if replaces else ""
         arrays = ", ".join(f"${nr}::{kind}[]" for nr, kind in enumerate(self.kinds, 1))
         self.insert = Sql(
             f"insert {name}",
             f"Add rows to {name}.",
             f"insert into ledger.{name} ({', '.join(self.columns)})\n"
-            f"select * from unnest({arrays})",
+            f"select * from unnest({arrays}){self.on_conflict}",
         )
         self.id_places = tuple(
             nr for nr, column in enumerate(self.columns) if nr == 0 or column.endswith("_id")
@@ -55,6 +60,11 @@ class Table:
         fields, have = _fields(taken), [*taken, *given]
         ordered = itemgetter(*map(have.index, self.columns))
         return lambda fact, values: ordered(fields(fact) + values)
+
+
+def _replacing(columns: Sequence[str], key: str) -> str:
+    changed = ", ".join(f"{name} = excluded.{name}" for name in columns)
+    return f"\non conflict ({key}) do update set {changed}"
 
 
 def _fields(names: Sequence[str]) -> Callable[[object], Values]:

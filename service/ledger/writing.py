@@ -201,7 +201,7 @@ def statement_for(tables: tuple[Table, ...]) -> Sql:
             f"    select {values}\n"
             f"    from written as w, unnest({arrays_of})\n"
             f"        as r (command_nr, {', '.join(table.columns)})\n"
-            "    where w.outcomes[r.command_nr] = 'written'\n)"
+            f"    where w.outcomes[r.command_nr] = 'written'{table.on_conflict}\n)"
         )
     text = ", ".join(parts) + "\nselect outcomes, append_ids from written"
     return Sql(_SQL.write.name, _SQL.write.description, text)

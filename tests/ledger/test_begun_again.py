@@ -1,0 +1,121 @@
+"""What was set aside, though this service wrote it, can be done again by whoever did it."""
+
+from uuid import uuid4
+
+import pytest
+
+from service.facts.claims import claim_stream
+from service.facts.entities import StageMailsChosen
+from service.ledger.ledger import AppendConflict
+from service.ledger.sequencer import Sequencer
+from service.ledger.writing import Append
+from tests.document_store import documents_on
+from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.ledger.samples import CAUSE
+from tests.world import settings_for, world_on
+
+HIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
+ONBOARDING = {"partner_user_id": "u", "company_name": "New", "user_email": "a@example.com"}
+
+
+@pytest.fixture
+async def world(database_url, tmp_path):
+    """Return a service whose events wait for their numbers."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+@pytest.fixture
+async def partner(world):
+    """Return an approved partner, whose events of accounts are numbered."""
+    return await world.partner()
+
+
+async def number(world):
+    """Number what waits in live mode."""
+    await Sequencer(world.service.modes["live"].ledger).number_committed()
+
+
+async def test_a_claim_is_created_again(world, partner, owner):
+    """Under its reference, by the next request; the one that is gone is listed no more."""
+    entity_id = await partner.connected_entity()
+    await number(world)
+    gone = (await partner.claim(entity_id, "c1")).json()["claim_id"]
+    owner.execute(HIDE)
+    made = await partner.claim(entity_id, "c1")
+    repeated = await partner.claim(entity_id, "c1")
+    listed = await partner.call("GET", f"/claims?entity_id={entity_id}&limit=10")
+    shown = await world.service.modes["live"].claims.show(made.json()["claim_id"])
+    assert (made.status_code, repeated.status_code) == (201, 200)
+    assert made.json()["claim_id"] == repeated.json()["claim_id"] != gone
+    assert [one["claim_id"] for one in listed.json()["claims"]] == [made.json()["claim_id"]]
+    assert shown.created.details is not None
+
+
+async def test_an_onboarding_begins_again(partner, owner):
+    """With another business, whose predecessor's name is gone from the read model."""
+    first = await partner.call("POST", "/onboardings", json=ONBOARDING)
+    owner.execute(HIDE)
+    left = owner.execute("select count(*) from live.entities").fetchone()
+    second = await partner.call("POST", "/onboardings", json=ONBOARDING)
+    assert (first.status_code, left, second.status_code) == (201, (0,), 201)
+
+
+async def test_a_connection_and_its_end_are_replaced(world, partner, owner):
+    """By the next approval: until then its row says what is no longer so."""
+    entity_id = await world.entity()
+    await number(world)
+    await partner.connect(entity_id)
+    connections = world.service.modes["live"].connections
+    await connections.disconnect(entity_id, partner.partner_id, CAUSE)
+    owner.execute(HIDE)
+    await partner.connect(entity_id)
+    made = await partner.claim(entity_id, "c1")
+    row = owner.execute("select version, disconnected_at from live.connections").fetchone()
+    assert (made.status_code, row) == (201, (1, None))
+
+
+async def test_its_documents_are_linked_again(database_url, tmp_path, store_credentials, owner):
+    """An upload is linked to one claim, and the one that had it is gone."""
+    async with documents_on(database_url, tmp_path, store_credentials, follow=False) as documents:
+        partner = await documents.world.partner()
+        entity_id = await partner.connected_entity()
+        await number(documents.world)
+        references = [await documents.uploaded(partner, entity_id, "c1") for _ in range(2)]
+        answers = []
+        for _ in range(2):
+            answers.append(await partner.claim(entity_id, "c1", document_refs=references))
+            owner.execute(HIDE)
+    rows = owner.execute("select count(*) from live.claim_documents").fetchone()
+    assert ([one.status_code for one in answers], rows) == ([201, 201], (0,))
+
+
+async def test_a_forged_event_removes_no_row_of_another_stream(world, partner, owner):
+    """It names a claim's row from a stream of its own, and is set aside."""
+    entity_id = await partner.connected_entity()
+    claim_id = (await partner.claim(entity_id, "c1")).json()["claim_id"]
+    await number(world)
+    named = f'{{"claim_id":"{claim_id}"}}'.encode()
+    async with world.service.modes["live"].ledger.transaction() as transaction:
+        forged = RawEvent(uuid4(), 1, "ClaimCreated", named)
+        await append_with_macs(transaction, [forged], [None])
+    await number(world)
+    assert owner.execute("select count(*) from live.set_aside").fetchone() == (1,)
+    assert owner.execute("select claim_id from live.claim_list").fetchall() == [(claim_id,)]
+
+
+async def test_the_key_of_a_stream_that_has_events_is_not_replaced(world, partner, owner):
+    """Whatever a command brings: all that was encrypted under it would be lost."""
+    live = world.service.modes["live"].ledger
+    entity_id = await partner.connected_entity()
+    await partner.claim(entity_id, "c1")
+    keys = "select * from live.data_keys order by key_id"
+    before = owner.execute(keys).fetchall()
+    stream = claim_stream("live", 0, partner.partner_id, entity_id, "c1")
+    event = StageMailsChosen(entity_id=entity_id, wanted=True)
+    key = live.master_keys.new_data_key(stream)
+    append = Append(stream, 9, [event], CAUSE, key, new_key=True)
+    with pytest.raises(AppendConflict, match="data_keys_pkey"):
+        async with live.transaction() as transaction:
+            await transaction.append(append)
+    assert owner.execute(keys).fetchall() == before
