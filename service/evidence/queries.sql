@@ -55,8 +55,8 @@ from ledger.events as e
 where e.originator_id = any($1::uuid[]) and e.originator_version = 1 and octet_length(e.state) <= $2
 
 -- name: take_back
--- Writes an event that was set aside again, as it was, with its MAC.
-select w.append_ids
+-- Writes an event that was set aside again, as it was, with its MAC; and what it says.
+select w.append_ids, s.state
 from ledger.set_aside as s
 cross join lateral ledger.write(
     1, '{}', '{}', '{}', '{}', '{}', '{}', '{}',

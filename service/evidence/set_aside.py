@@ -8,8 +8,10 @@ from service.core.clock import timestamp
 from service.core.ids import stream_id
 from service.facts.lineages import EventTakenBack
 from service.ledger.binding import Binding
-from service.ledger.codec import happened_at
+from service.ledger.codec import happened_at, stored_form
 from service.ledger.database import Row
+from service.ledger.decoding import StoredEvent
+from service.ledger.encryption import DecryptionFailed
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.limits import BACKGROUND_SECONDS
@@ -67,6 +69,8 @@ async def newest_set_aside(ledger: Ledger) -> list[SetAside]:
 async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause) -> SetAside:
     """Write an event again, as it was, if its stream has not gone on; return it numbered.
 
+    Its rows of inline read models are made again, too.
+
     Raises TakeBackRefused.
     """
     binding = await ledger.binding()
@@ -93,7 +97,9 @@ async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause
                 f"it is version {event.version} of its stream, where version {due} is due: whoever "
                 "did it has to do it again"
             )
-        await transaction.fetch(_SQL.take_back, set_aside_id)
+        (written,) = await transaction.fetch(_SQL.take_back, set_aside_id)
+        place_in_log = (0, written["append_ids"][0], event.stream, event.version)
+        await _project(transaction, StoredEvent(*place_in_log, event.topic or "", written["state"]))
         taken = EventTakenBack(
             set_aside_number=set_aside_id,
             stream=str(event.stream),
@@ -107,6 +113,21 @@ async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause
     taken = await ledger.decide(attempt, background=BACKGROUND_SECONDS)
     await Sequencer(ledger).number_committed()
     return taken
+
+
+async def _project(transaction: Transaction, stored: StoredEvent) -> None:
+    """Make the rows of an event that is there again; raises TakeBackRefused without its key."""
+    sealed = stored_form(stored.state).sealed
+    try:
+        if sealed is not None and not await transaction.data_keys([sealed.key]):
+            raise TakeBackRefused("the key of its personal data was destroyed by an erasure")
+        recorded = await transaction.decode([stored])
+    except DecryptionFailed as error:
+        raise TakeBackRefused(
+            "it was done again since, under another key, and that was set aside as well: only the "
+            "later one can be taken back"
+        ) from error
+    await transaction.project_again(recorded)
 
 
 def _place(ledger: Ledger, set_aside_id: int) -> UUID:

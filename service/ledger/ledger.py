@@ -20,6 +20,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from asyncpg import UniqueViolationError
 
 from service.core.clock import Clock, to_milliseconds
 from service.ledger.binding import BOUND_TOPIC, Binding, binding_of, boundary_stream
@@ -33,6 +34,7 @@ from service.ledger.database import (
     Row,
     SchemaChanged,
     always,
+    transaction_on,
 )
 from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
 from service.ledger.encryption import DataKey, MasterKeys
@@ -465,14 +467,23 @@ class Transaction:
             for draft, append_id in zip(batch.recorded, row["append_ids"] or (), strict=True)
         ]
         if rest:  # projected again, now that the append_ids are known
-            await self.write(
-                write
-                for event in recorded
-                for projector in self._ledger.projectors
-                for write in projector.project(event)
-            )
+            await self.project(recorded)
         self.appended = True
         return recorded
+
+    async def project(self, events: Sequence[Recorded]) -> None:
+        """Write what events change in the inline read models."""
+        projectors = self._ledger.projectors
+        await self.write(
+            write for event in events for one in projectors for write in one.project(event)
+        )
+
+    async def project_again(self, events: Sequence[Recorded]) -> None:
+        """Write the rows of events that came back, unless they are there still."""
+        for event in events:
+            with suppress(UniqueViolationError):
+                async with transaction_on(self.connection):  # a savepoint
+                    await self.project([event])
 
     async def write(self, writes: Iterable[Write]) -> None:
         """Run read-model writes in order; a run of the same statement is one round trip."""

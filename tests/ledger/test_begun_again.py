@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 
+from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
 from service.facts.claims import claim_stream
 from service.facts.entities import StageMailsChosen
 from service.ledger.ledger import AppendConflict
@@ -12,7 +13,7 @@ from service.ledger.writing import Append
 from tests.document_store import documents_on
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
-from tests.world import settings_for, world_on
+from tests.world import STAFF, settings_for, world_on
 
 HIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
 ONBOARDING = {"partner_user_id": "u", "company_name": "New", "user_email": "a@example.com"}
@@ -119,3 +120,46 @@ async def test_the_key_of_a_stream_that_has_events_is_not_replaced(world, partne
         async with live.transaction() as transaction:
             await transaction.append(append)
     assert owner.execute(keys).fetchall() == before
+
+
+async def test_what_is_taken_back_has_its_rows_again(world, partner, owner):
+    """As if nobody had hidden it: the claim is listed, and its repetition returns it."""
+    entity_id = await partner.connected_entity()
+    await number(world)
+    made = (await partner.claim(entity_id, "c1", message="Hello")).json()["claim_id"]
+    owner.execute(HIDE)
+    live = world.service.modes["live"].ledger
+    for one in reversed(await newest_set_aside(live)):
+        await take_back(live, one.set_aside_id, "hidden", STAFF)
+    listed = await partner.call("GET", f"/claims?entity_id={entity_id}&limit=10")
+    repeated = await partner.claim(entity_id, "c1", message="Hello")
+    assert [one["claim_id"] for one in listed.json()["claims"]] == [made]
+    assert (repeated.status_code, repeated.json()["claim_id"]) == (200, made)
+
+
+async def test_a_row_that_is_there_still_keeps_nothing_from_being_taken_back(world, owner):
+    """Such as that of an API key, whose stream has not lost all of its events."""
+    partner_id = await world.service.partners.add("Partner", "p@example.com", STAFF)
+    await world.service.partners.approve(partner_id, STAFF)
+    accounts = world.service.accounts
+    await Sequencer(accounts).number_committed()
+    await world.service.partners.issue_key(partner_id, "test", STAFF)
+    owner.execute(HIDE.replace("live", "accounts"))
+    (hidden,) = await newest_set_aside(accounts)
+    taken = await take_back(accounts, hidden.set_aside_id, "hidden", STAFF)
+    assert (taken.topic, taken.taken_back_at is not None) == ("ApiKeyIssued", True)
+    assert owner.execute("select count(*) from accounts.api_keys").fetchone() == (1,)
+
+
+async def test_only_the_later_of_two_is_taken_back(world, partner, owner):
+    """Where both were set aside: the key of the first is gone, and nobody could open it."""
+    entity_id = await partner.connected_entity()
+    await number(world)
+    for _ in range(2):
+        await partner.claim(entity_id, "c1")
+        owner.execute(HIDE)
+    live = world.service.modes["live"].ledger
+    later, first = await newest_set_aside(live)
+    with pytest.raises(TakeBackRefused, match="only the later one can be taken back"):
+        await take_back(live, first.set_aside_id, "hidden", STAFF)
+    assert (await take_back(live, later.set_aside_id, "hidden", STAFF)).topic == "ClaimCreated"

@@ -41,8 +41,8 @@ async def _take_back(
 ) -> Fields:
     """Number an event of this service that was set aside.
 
-    Afterwards compare the read models (`projections verify`): rows that were made from the event
-    may be there still, or have been removed by a rebuild.
+    Its rows of read models are made again. Afterwards compare them (`projections verify`), because
+    what came later in other streams may have been set aside as well.
     """
     if not reason.strip():
         raise click.BadParameter("expected why", param_hint="--reason")
