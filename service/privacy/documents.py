@@ -7,6 +7,7 @@ from service.documents import paths
 from service.facts.claims import ClaimCreated
 from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.sql import queries
+from service.privacy.aside import begun_aside
 from service.privacy.erasures import Subject
 from service.storage.port import ObjectStore
 
@@ -57,11 +58,14 @@ class StoredDocuments:
     async def _prefix(self, claim: Subject) -> str | None:
         """Return what a claim's paths begin with, as its event has it; None: it has none."""
         part = StreamPart((ClaimCreated,), 1, CLAIM_BYTES_MAX, 1)
-        for one in await self._ledger.read_part([claim.stream_id], part):
+        made = await self._ledger.read_part([claim.stream_id], part)
+        if (aside := await begun_aside(self._ledger, claim.stream_id)) is not None:
+            made = await self._ledger.decode([aside], personal=False)
+        for one in made:
             if isinstance(one.event, ClaimCreated):
-                secrets, made = await self._ledger.secrets(anew=False), one.event
-                key = secrets.claim_key(made.partner_id, made.partner_claim_id)
-                return paths.prefix(made.entity_id, key)
+                secrets, event = await self._ledger.secrets(anew=False), one.event
+                key = secrets.claim_key(event.partner_id, event.partner_claim_id)
+                return paths.prefix(event.entity_id, key)
         return None
 
     async def _empty(self, prefix: str) -> Removed:

@@ -4,6 +4,9 @@ In this order, so that running an interrupted command again completes it:
 1. the erasure is listed outside the database, so that no restore revives the subject unnoticed;
 2. one transaction destroys the key, appends PersonalDataErased, clears read models and mail;
 3. the claim's objects are removed from storage.
+
+A subject whose events were set aside, and that has none, is erased without an event: nothing of it
+is in the log, and whoever does the same again begins its stream.
 """
 
 import asyncio
@@ -29,11 +32,12 @@ from service.ledger.effects import effect_lock
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Unreadable
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import AppendConflict, Ledger, Transaction
 from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
+from service.privacy.aside import Fetch, begun_aside, set_aside
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 from service.privacy.genuine import Genuine
 
@@ -114,10 +118,13 @@ class Erasures:
     async def claim(self, claim_id: str) -> Subject | None:
         """Return a claim as a subject; None where this ledger has none of this id."""
         row = await self._ledger.database.reads.fetchrow(_CLAIM, claim_id)
-        if row is None:
-            return None
-        subject = Subject("claim", claim_id, row["stream_id"])
-        return subject if await self._is_there(subject) else None
+        streams = [] if row is None else [row["stream_id"]]
+        streams += [one.stream_id async for _, one in set_aside(self._ledger, claim_id)]
+        for stream in dict.fromkeys(streams):
+            subject = Subject("claim", claim_id, stream)
+            if await self._is_there(subject):
+                return subject
+        return None
 
     async def entity(self, entity_id: str) -> Subject | None:
         """Return an entity as a subject; None where this ledger has none of this id."""
@@ -146,6 +153,7 @@ class Erasures:
                             links.append(event.link_id)
                         case _:
                             pass
+        claims |= await self._claims_aside(told)
         return Named(claims, links, await placed(ledger, genuine.unread))
 
     async def claims_of(self, entity: Subject, named: Named) -> list[EntityClaim]:
@@ -160,13 +168,17 @@ class Erasures:
         gone = await erased(fetch, await self._ledger.binding(), found)
         return [EntityClaim(*row, erased=row["stream_id"] in gone) for row in rows]
 
-    async def made(self, claim: Subject) -> ClaimCreated | None:
+    async def made(self, claim: Subject, fetch: Fetch | None = None) -> ClaimCreated | None:
         """Return how a claim began, checked to be of this service; None: its stream is another's.
+
+        `fetch` is that of a transaction.
 
         Raises UnboundEvent where another than this service wrote that.
         """
         row = await self._ledger.database.reads.fetchrow(_SQL.facts, claim.stream_id)
-        if row is None or row["topic"] != ClaimCreated.__name__:
+        if row is None:
+            return await self._made_aside(claim, fetch)
+        if row["topic"] != ClaimCreated.__name__:
             return None
         binding = await self._ledger.placing([(row["made_id"], row["made_mac"])])
         began = row["topic"], row["made"], row["made_mac"]
@@ -174,6 +186,27 @@ class Erasures:
         event, _ = self._ledger.codec.decode(claim.stream_id, 1, row["topic"], row["made"])
         assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so
         return event if event.claim_id == claim.subject_id else None
+
+    async def _made_aside(self, claim: Subject, fetch: Fetch | None) -> ClaimCreated | None:
+        """Return how a claim began, where that was set aside, and its stream has no event since."""
+        stored = await begun_aside(self._ledger, claim.stream_id, fetch)
+        if stored is None:
+            return None
+        made, _ = self._ledger.codec.decode(*stored[2:6])
+        if not isinstance(made, ClaimCreated) or made.claim_id != claim.subject_id:
+            return None
+        return made
+
+    async def _claims_aside(self, entity_id: str) -> dict[str, UUID]:
+        """Return an entity's claims, with their streams, whose creation was set aside."""
+        found: dict[str, UUID] = {}
+        async for _, stored in set_aside(self._ledger, entity_id):
+            made, _ = self._ledger.codec.decode(*stored[2:6])
+            if isinstance(made, ClaimCreated) and made.entity_id == entity_id:
+                claim = Subject("claim", made.claim_id, stored.stream_id)
+                if await self.made(claim) is not None:
+                    found[claim.subject_id] = claim.stream_id
+        return found
 
     async def is_claim_of(self, claim: Subject, entity: Subject) -> bool:
         """Return whether an event of this service says that a claim is this entity's."""
@@ -264,31 +297,34 @@ class Erasures:
             await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
             genuine = await self._genuine()
             links = await self._lock_entity(transaction, subject, known_links, genuine)
+            if not await self._is_there(subject, transaction.fetch):
+                raise AppendConflict(f"the stream of {subject.subject_id} has begun anew")
             facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
-            assert facts is not None  # noqa: S101 - whoever asks has seen the stream
             keys = {subject.stream_id, *links, *listed}
             left = await transaction.fetch(_SQL.keys_left, keys)
             versions = {row["key_id"]: row["version"] for row in left}
             earlier = await self._earlier(transaction, subject, genuine)
             subjects = {key: link_id for key, link_id in links.items() if key in versions}
-            if earlier is None:
+            if earlier is None and facts is not None:
                 subjects[subject.stream_id] = subject.subject_id
                 versions[subject.stream_id] = facts["version"]
             await genuine.note_others(transaction, subjects)
-            appends = [
-                Append(
-                    stream_id,
-                    versions[stream_id],
-                    [PersonalDataErased(subject=name, data_key=stream_id, reason=reason)],
-                    cause,
-                )
-                for stream_id, name in subjects.items()
-            ]
+
+            def erasure(stream_id: UUID, version: int, name: str) -> Append:
+                event = PersonalDataErased(subject=name, data_key=stream_id, reason=reason)
+                return Append(stream_id, version, [event], cause)
+
+            appends = [erasure(one, versions[one], name) for one, name in subjects.items()]
             recorded = await transaction.append(*appends) if appends else []
+            if facts is None:  # all that it had was set aside: a stream does not begin by its end
+                aside = erasure(subject.stream_id, 0, subject.subject_id)
+                recorded += [one for one, _ in self._ledger.drafts(aside)]
+                await transaction.project(recorded[-1:])
             recorded_at = {one.stream_id: one.meta.at for one in recorded}
             at, why = earlier or (recorded_at[subject.stream_id], reason)
             gone = await self._destroy(transaction, keys, {row["key_id"] for row in left})
-            return Erased(at, why, earlier is None, gone, len(mail), genuine.unread)
+            is_new = earlier is None and (facts is not None or gone > 0)
+            return Erased(at, why, is_new, gone, len(mail), genuine.unread)
 
         clock = asyncio.get_running_loop().time
         ends_at = clock() + SECONDS_MAX
@@ -401,16 +437,18 @@ class Erasures:
                 return meta.at, event.reason
         return None
 
-    async def _is_there(self, subject: Subject) -> bool:
+    async def _is_there(self, subject: Subject, fetch: Fetch | None = None) -> bool:
         """Return whether a stream is this subject's.
 
         An entity's follows from its id. That of a claim follows from the partner's reference, or a
         row names it: then the key of another claim must not be destroyed.
         """
         if subject.kind == "claim":
-            return await self.made(subject) is not None
+            return await self.made(subject, fetch) is not None
         reads = self._ledger.database.reads
-        return await reads.fetchrow(_SQL.facts, subject.stream_id) is not None
+        if await reads.fetchrow(_SQL.facts, subject.stream_id) is not None:
+            return True
+        return await begun_aside(self._ledger, subject.stream_id, fetch) is not None
 
     async def _genuine(self) -> Genuine:
         return Genuine(self._ledger.codec, await self._ledger.binding())

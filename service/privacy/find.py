@@ -13,11 +13,13 @@ import msgspec
 from service.core.progress import Advance
 from service.facts.onboardings import OnboardingStarted
 from service.ledger.database import Row
-from service.ledger.decoding import StoredEvent, Unread
-from service.ledger.events import Recorded
+from service.ledger.decoding import StoredEvent, Unread, described
+from service.ledger.encryption import DecryptionFailed
+from service.ledger.events import Recorded, Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
-from service.privacy.log_pages import each_page
+from service.privacy.aside import set_aside
+from service.privacy.log_pages import SECONDS_MAX, each_page
 from service.privacy.text_search import Sought
 
 PAGE: Final = 500
@@ -64,6 +66,8 @@ class Search:
         async for found in each_page(self._ledger, PAGE, advance, self._in_page):
             for place in found:
                 yield place
+        async for place in self._aside():
+            yield place
         async for place in self._in_rows():
             yield place
 
@@ -86,6 +90,22 @@ class Search:
             found += [self._place("outgoing mail", one["message_id"], "recipient") for one in mails]
         return found
 
+    async def _aside(self) -> AsyncIterator[Place]:
+        """Yield the places in events that were set aside, unless a key was replaced since."""
+        async for number, stored in set_aside(self._ledger):
+            async with self._ledger.transaction(background=SECONDS_MAX) as transaction:
+                try:
+                    events = await transaction.decode([stored], even_erased=True)
+                except DecryptionFailed:
+                    continue  # nobody can open it any more: its stream has begun anew
+                except Unreadable as error:
+                    place = (0, stored.append_id, stored.stream_id, stored.version)
+                    self.unread.append(Unread(*place, described(error)))
+                    continue
+            for recorded in events:
+                for field in self._fields(recorded):
+                    yield self._found(f"set aside {number}", stored.topic, recorded, field)
+
     def _fields(self, recorded: Recorded) -> list[str]:
         whole = (recorded.event, recorded.meta.actor)
         if not self._sought.may_be_in(msgspec.json.encode(whole)):
@@ -100,9 +120,12 @@ class Search:
         number = f"position {row['position']}"
         if row["position"] is None:
             number = f"not numbered, append_id {row['append_id']}"
+        return self._found(number, row["topic"], recorded, field)
+
+    def _found(self, number: str, topic: str, recorded: Recorded, field: str) -> Place:
         where = f"{number}, stream {recorded.stream_id} version {recorded.version}"
         is_sealed = field.partition(".")[0].partition("[")[0] in recorded.event.personal
-        return Place(self._ledger.name, "event", where, row["topic"], field, is_sealed)
+        return Place(self._ledger.name, "event", where, topic, field, is_sealed)
 
     async def _in_rows(self) -> AsyncIterator[Place]:
         name = self._ledger.name

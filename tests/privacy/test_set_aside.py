@@ -1,0 +1,108 @@
+"""What somebody had set aside holds personal data, too: it is found and erased."""
+
+import pytest
+
+from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
+from service.ledger.sequencer import Sequencer
+from tests.document_store import documents_on
+from tests.privacy.team import Privacy
+from tests.world import STAFF
+
+HIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
+KEYS = "select key_id from live.data_keys order by key_id"
+EMAIL = "zoe@example.com"
+ONBOARDING = {"partner_user_id": "u", "company_name": "Zoe Ltd", "user_email": EMAIL}
+DEFENDANT = {"defendant": {"name": f"Debtor <{EMAIL}>"}}
+
+
+@pytest.fixture
+async def privacy(database_url, tmp_path, store_credentials):
+    """Return the team's side of a service whose events wait for their numbers."""
+    published = tmp_path / "published"
+    published.mkdir()
+    given = {"ARCHIVE_URL": published.as_uri()}
+    async with documents_on(
+        database_url, tmp_path, store_credentials, follow=False, **given
+    ) as documents:
+        yield Privacy(documents, published)
+
+
+@pytest.fixture
+async def partner(privacy):
+    """Return an approved partner."""
+    return await privacy.documents.world.partner()
+
+
+@pytest.fixture
+async def entity_id(privacy, partner):
+    """Return an entity that is connected to it, whose events are numbered."""
+    found = await partner.connected_entity()
+    await Sequencer(privacy.service.modes["live"].ledger).number_committed()
+    return found
+
+
+async def aside(privacy, topic):
+    """Return the number of the event of a topic that was set aside last."""
+    events = await newest_set_aside(privacy.service.modes["live"].ledger)
+    return next(one.set_aside_id for one in events if one.topic == topic)
+
+
+async def test_a_business_is_found_and_erased(privacy, partner, owner):
+    """By its id, with its key and no event; it is found no more, and stays in the erasure list."""
+    await partner.call("POST", "/onboardings", json=ONBOARDING)
+    (subject,) = owner.execute("select entity_id from live.entities").fetchone()
+    owner.execute(HIDE)
+    found = await privacy.found(EMAIL)
+    done = await privacy.erase_entity(subject)
+    again = await privacy.erase_entity(subject)
+    assert {(one.topic, one.field, one.is_sealed) for one in found} >= {
+        ("EntityRegistered", "email", True)
+    }
+    assert all(one.where.startswith("set aside ") for one in found)
+    assert (done.erased.is_new, done.erased.keys) == (True, 1)
+    assert (again.erased.is_new, again.erased.keys) == (False, 0)
+    assert await privacy.found(EMAIL) == []
+    assert owner.execute(KEYS).fetchall() == []
+    assert [name.endswith(f"{subject}.json") for name in await privacy.listed.names()][:1] == [True]
+    live = privacy.service.modes["live"].ledger
+    with pytest.raises(TakeBackRefused, match="destroyed by an erasure"):
+        await take_back(live, await aside(privacy, "EntityRegistered"), "hidden", STAFF)
+
+
+async def test_a_claim_is_erased_by_its_id_with_its_documents(privacy, partner, entity_id, owner):
+    """Its partner creates it again, under the same reference and with another id."""
+    keys = owner.execute(KEYS).fetchall()
+    reference = await privacy.documents.uploaded(partner, entity_id, "c1")
+    made = await partner.claim(entity_id, "c1", document_refs=[reference])
+    owner.execute(HIDE)
+    done = await privacy.erase_claim(made.json()["claim_id"])
+    left = owner.execute(KEYS).fetchall()
+    again = await partner.claim(entity_id, "c1")
+    assert (done.erased.is_new, done.erased.keys, done.objects.objects) == (True, 1, 1)
+    assert left == keys
+    assert again.status_code == 201
+
+
+async def test_claims_of_a_business_are_erased_with_it(privacy, partner, entity_id, owner):
+    """Those that were set aside, and those that stand."""
+    made = [(await partner.claim(entity_id, f"c{nr}")).json()["claim_id"] for nr in range(2)]
+    hide_first = "select live.set_aside_events(array[min(append_id)]) from live.pending"
+    owner.execute(hide_first)
+    done = await privacy.erase_entity(entity_id, with_claims=True)
+    assert sorted(one.claim_id for one in done.claims) == sorted(made)
+    assert not done.foreign
+    assert owner.execute(KEYS).fetchall() == []
+
+
+async def test_what_was_done_again_is_another_claim(privacy, partner, entity_id, owner):
+    """Nobody can open the first one any more: it is not found, and no fault of the search."""
+    first = (await partner.claim(entity_id, "c1", **DEFENDANT)).json()["claim_id"]
+    owner.execute(HIDE)
+    found = await privacy.found(EMAIL)
+    second = (await partner.claim(entity_id, "c1")).json()["claim_id"]
+    assert [one.topic for one in found] == ["ClaimCreated"]
+    assert await privacy.found(EMAIL) == []
+    assert await privacy.parts().erasures.claim(first) is None
+    owner.execute(HIDE)
+    assert await privacy.parts().erasures.claim(first) is None
+    assert (await privacy.claim(second)).subject_id == second
