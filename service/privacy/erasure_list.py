@@ -18,7 +18,9 @@ class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
     """A requested erasure. It holds nothing personal.
 
     The first of `data_keys` is the id of the subject's own stream; the others belong to the links
-    that an entity redeemed. `reason` is what staff entered, `at` the time of the request.
+    that an entity redeemed. `reason` is what staff entered, `at` the time of the request. `began`
+    is the SHA-256 of the event with which the subject's own stream began, as it is stored; None in
+    entries of earlier releases.
     """
 
     ledger: str
@@ -27,6 +29,7 @@ class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
     data_keys: Sequence[UUID]
     reason: str
     at: datetime
+    began: str | None = None
 
     @property
     def name(self) -> str:

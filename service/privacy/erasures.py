@@ -38,6 +38,7 @@ from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
 from service.privacy.aside import Fetch, begun_aside, set_aside
+from service.privacy.beginnings import digest_of, first_state, is_of
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 from service.privacy.genuine import Genuine
 
@@ -231,6 +232,7 @@ class Erasures:
             keys = [subject.stream_id, *await self._links(transaction, subject, links, genuine)]
             left = await transaction.fetch(_SQL.keys_left, keys)
             earlier = await self._earlier(transaction, subject, genuine)
+            began = await first_state(self._ledger, subject.stream_id, transaction.fetch)
         if left or earlier is None:
             entry = ListedErasure(
                 ledger=self._ledger.name,
@@ -239,6 +241,7 @@ class Erasures:
                 data_keys=keys,
                 reason=reason,
                 at=self._clock(),
+                began=digest_of(began),
             )
             await self._listed.put(entry)
         return await self._apply(subject, reason, cause, known_links=links)
@@ -246,14 +249,24 @@ class Erasures:
     async def reapply(self, entry: ListedErasure, cause: Cause) -> Erased | None:
         """Apply a listed erasure where the database lacks it; None: no such subject.
 
+        Raises KeysRemain where the database keeps a key: then nothing was applied.
+        """
+        if not await self.has(entry):
+            return None
+        subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
+        return await self._apply(subject, entry.reason, cause, entry.data_keys)
+
+    async def has(self, entry: ListedErasure) -> bool:
+        """Return whether the subject of a listed erasure is there.
+
         The stream of another subject is left alone: after a restore the partner may have created
-        the claim again, under the same reference with another id. Raises KeysRemain where the
-        database keeps a key: then nothing was applied.
+        the claim again, under the same reference with another id, or the team may have registered
+        another business, under the same reference with the same id.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
         if not await self._is_there(subject):
-            return None
-        return await self._apply(subject, entry.reason, cause, entry.data_keys)
+            return False
+        return entry.kind == "claim" or await is_of(self._ledger, entry)
 
     async def keys_left(self, entry: ListedErasure) -> int:
         """Return how many keys of an applied erasure there are: none, unless they come back."""

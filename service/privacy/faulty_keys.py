@@ -17,7 +17,8 @@ from service.ledger.encryption import MasterKeys
 from service.ledger.ledger import Ledger
 from service.ledger.service_keys import EVENT_KEY_IDS
 from service.ledger.sql import queries
-from service.privacy.erasure_list import PREFIX, subject_of
+from service.privacy.beginnings import is_of
+from service.privacy.erasure_list import PREFIX, EntryUnreadable, ErasureList, subject_of
 from service.privacy.genuine import Genuine
 from service.privacy.rotation import BATCH, EVENT_KEYS, WrappedTable, opened_key
 
@@ -71,7 +72,20 @@ async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[Faul
     subjects = [subject_of(name) for name in names]
     streams = [entity_stream(ledger.name, subject) for subject in subjects]
     for row in await ledger.database.background.fetch(_SQL.keys_of_listed, streams, subjects):
-        yield FaultyKey(ledger.name, "data_keys", str(row["key_id"]), LISTED)
+        of_entity = [one for one, stream in zip(names, streams, strict=True) if stream == row[0]]
+        if not of_entity or await _is_one_of(ledger, ErasureList(archive), of_entity):
+            yield FaultyKey(ledger.name, "data_keys", str(row["key_id"]), LISTED)
+
+
+async def _is_one_of(ledger: Ledger, listed: ErasureList, names: Sequence[str]) -> bool:
+    """Return whether one of an entity's listed erasures is of the one that is there."""
+    for name in names:
+        try:
+            if await is_of(ledger, await listed.read(name)):
+                return True
+        except EntryUnreadable:  # `privacy reapply` names it
+            return True
+    return False
 
 
 async def faulty_by_log(accounts: Ledger) -> AsyncIterator[FaultyKey]:

@@ -109,9 +109,10 @@ class Reapply:
         return entry
 
     async def _erase(self, entry: ListedErasure) -> Erased | None:
-        if entry.kind == "entity":
+        erasures = self._modes[entry.ledger].erasures
+        if entry.kind == "entity" and await erasures.has(entry):
             await self._sign_out(entry.ledger, entry.subject)
-        return await self._modes[entry.ledger].erasures.reapply(entry, self._cause)
+        return await erasures.reapply(entry, self._cause)
 
     async def _keys_left(self, entry: ListedErasure) -> int:
         return await self._modes[entry.ledger].erasures.keys_left(entry)

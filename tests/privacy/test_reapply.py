@@ -1,6 +1,7 @@
 """After a restore, the erasure list outside the database is applied again."""
 
 import asyncio
+import json
 from datetime import timedelta
 from functools import partial
 
@@ -10,6 +11,7 @@ import pytest
 from service.cli.erasing import sign_out
 from service.cli.target import Target
 from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
+from service.privacy.faulty_keys import faulty_by_list
 from service.privacy.reapply import CAME_BACK, Reapply
 from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
@@ -127,6 +129,39 @@ async def test_a_claim_that_was_created_anew_is_left_alone(restores):
     assert done[lost].erased is None
     assert anew != lost
     assert shown.created.details is not None
+
+
+@pytest.mark.parametrize("keeps_began", [True, False])
+async def test_a_business_that_was_registered_anew_is_left_alone(restores, keeps_began):
+    """The same reference after a restore is the same id; a person's session stays, too."""
+    backup = restores.backup()
+    given = ("b@example.com", None, STAFF)
+    async with restores.opened(restores.url) as world:
+        lost = await world.service.modes["live"].entities.add("Old", *given, once="CRM-1")
+        await restores.privacy(world).erase_entity(lost)
+    async with restores.opened(backup) as world:
+        restored = restores.privacy(world)
+        if not keeps_began:
+            await forget_beginnings(restored)
+        first = await again(restored)
+        assert await world.service.modes["live"].entities.add("New", *given, once="CRM-1") == lost
+        await session_of(world.service, "b@example.com")
+        later = await again(restored)
+        archive, live = world.service.archive, world.service.modes["live"].ledger
+        faulty = [one async for one in faulty_by_list(live, archive)]
+        found = {one.field for one in await restored.found("b@example.com")}
+    with psycopg.connect(backup) as owner:
+        sessions = owner.execute("select count(*) from accounts.sessions").fetchone()
+    assert (first[lost].erased, later[lost].erased, faulty) == (None, None, [])
+    assert ("email" in found, sessions) == (True, (1,))
+
+
+async def forget_beginnings(privacy):
+    """Make entries of the list what earlier releases wrote."""
+    for path in (privacy.published / "erasures" / "live").iterdir():
+        entry = json.loads(path.read_bytes())
+        assert len(entry.pop("began")) == 64
+        path.write_text(json.dumps(entry))
 
 
 async def test_a_key_that_came_back_alone_is_destroyed_again(privacy, database_url):
