@@ -1,7 +1,7 @@
 """Erasures for `claim-ledger privacy`: look-ups, the erasure itself, and what is printed."""
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import click
@@ -15,7 +15,6 @@ from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.facts.caller import LEDGERS
 from service.ledger.database import LedgerError
-from service.ledger.events import Cause
 from service.privacy.erase import DocumentsRemain, ErasureDone, erase_claim, erase_entity
 from service.privacy.erasure_list import ErasureList, subject_of
 from service.privacy.erasures import KeysRemain, Subject
@@ -35,13 +34,22 @@ def erasure_list(target: Target) -> ErasureList:
     return ErasureList(target.service.archive)
 
 
-async def sign_out(target: Target, mode: str, entity_id: str) -> None:
-    """Remove the sessions and links of an entity's person, while the address is still known."""
-    for name, ledger in target.service.modes.items():
-        if name == mode:
-            address = await ledger.connection_list.address_hash(entity_id)
-            if address is not None:
-                await target.service.sessions.forget(address)
+@asynccontextmanager
+async def signed_out(target: Target, mode: str, entity_id: str) -> AsyncGenerator[None]:
+    """Remove the sessions and links of an entity's person, before it is erased and afterwards.
+
+    One may begin meanwhile, and the erasure itself removes the address by which it is found.
+    """
+    (ledger,) = (one for name, one in target.service.modes.items() if name == mode)
+    address = await ledger.connection_list.address_hash(entity_id)
+    if address is None:
+        yield
+        return
+    await target.service.sessions.forget(address)
+    try:
+        yield
+    finally:
+        await target.service.sessions.forget(address)
 
 
 async def warn_of_unlisted(target: Target, listed: ErasureList) -> None:
@@ -94,16 +102,22 @@ async def find_subject(
 
 
 async def erase_subject(
-    parts: Parts, subject: Subject, reason: str, cause: Cause, *, with_claims: bool
+    target: Target, mode: str, parts: Parts, subject: Subject, reason: str, *, with_claims: bool
 ) -> ErasureDone:
     """Erase a subject with its documents, and show the progress of an entity's erasure.
 
+    An entity's person is signed out.
+
     Raises ClickException where the database keeps a key.
     """
+    cause = target.cause
     try:
         if subject.kind == "claim":
             return await erase_claim(parts, subject, reason, cause)
-        return await erase_entity(parts, subject, reason, cause, progress, with_claims=with_claims)
+        async with signed_out(target, mode, subject.subject_id):
+            return await erase_entity(
+                parts, subject, reason, cause, progress, with_claims=with_claims
+            )
     except KeysRemain as error:
         raise click.ClickException(f"{subject.subject_id}: {error}") from error
     except DocumentsRemain as error:

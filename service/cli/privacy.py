@@ -10,7 +10,7 @@ from service.cli.erasing import (
     erase_subject,
     erasure_list,
     find_subject,
-    sign_out,
+    signed_out,
     unlisted,
     unpublished,
     warn_of,
@@ -63,10 +63,8 @@ async def erase(
     await warn_of_unlisted(target, listed)
     what = f"{subject.subject_id} ({mode}){' and all its claims' if with_claims else ''}"
     confirm(f"Erase the personal data of {what} for ever?", yes=yes)
-    if subject.kind == "entity":
-        await sign_out(target, mode, subject.subject_id)
     done = await erase_subject(
-        parts, subject, reason.strip(), target.cause, with_claims=with_claims
+        target, mode, parts, subject, reason.strip(), with_claims=with_claims
     )
     return answer_of(mode, subject, done, with_claims=with_claims)
 
@@ -108,7 +106,7 @@ async def reapply(target: Target) -> Fields:
     listed = erasure_list(target)
     modes = target.service.privacy(listed)
     names = await listed.names()
-    again = Reapply(listed, modes, partial(sign_out, target), target.cause)
+    again = Reapply(listed, modes, partial(signed_out, target), target.cause)
     with progress("reapplying", 2 * len(names)) as advance:
         outcome = await again.run(names, advance)
     answer = _reapplied(names, outcome, await unlisted(modes.values(), names))

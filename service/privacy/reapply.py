@@ -1,6 +1,7 @@
 """Applying the listed erasures again after a restore, which may have undone them."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 
 from service.archive.port import ArchiveUnavailable
@@ -16,8 +17,9 @@ CAME_BACK: Final = "its keys were destroyed, and came back"
 _FAULTS: Final = (EntryUnreadable, ArchiveUnavailable, Unreadable, LedgerError)
 """Faults of one entry that need not affect the next."""
 
-SignOut = Callable[[str, str], Awaitable[object]]
-"""Takes a mode and an entity's id; removes its person's sessions and sign-in links."""
+SignedOut = Callable[[str, str], AbstractAsyncContextManager[None]]
+"""Takes a mode and an entity's id; removes its person's sessions and sign-in links, and again when
+what is done inside is done."""
 
 
 class Reapplied(NamedTuple):
@@ -62,12 +64,12 @@ class Reapply:
     """Applies the list: first keys and read models, which do not depend on storage."""
 
     def __init__(
-        self, listed: ErasureList, modes: Mapping[str, Parts], sign_out: SignOut, cause: Cause
+        self, listed: ErasureList, modes: Mapping[str, Parts], signed_out: SignedOut, cause: Cause
     ) -> None:
-        """`sign_out` is called while an entity's address can still be found."""
+        """`signed_out` is entered while an entity's address can still be found."""
         self._listed = listed
         self._modes = modes
-        self._sign_out = sign_out
+        self._signed_out = signed_out
         self._cause = cause
 
     async def run(self, names: Sequence[str], advance: Callable[[int], object]) -> ReapplyOutcome:
@@ -110,9 +112,10 @@ class Reapply:
 
     async def _erase(self, entry: ListedErasure) -> Erased | None:
         erasures = self._modes[entry.ledger].erasures
-        if entry.kind == "entity" and await erasures.has(entry):
-            await self._sign_out(entry.ledger, entry.subject)
-        return await erasures.reapply(entry, self._cause)
+        if entry.kind == "claim" or not await erasures.has(entry):
+            return await erasures.reapply(entry, self._cause)
+        async with self._signed_out(entry.ledger, entry.subject):
+            return await erasures.reapply(entry, self._cause)
 
     async def _keys_left(self, entry: ListedErasure) -> int:
         return await self._modes[entry.ledger].erasures.keys_left(entry)

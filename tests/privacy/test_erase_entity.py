@@ -5,6 +5,7 @@ import pytest
 
 from service.archive.port import ArchiveUnavailable
 from service.cli.erasing import erase_subject
+from service.cli.target import Target
 from service.core.errors import Refusal
 from service.facts.entities import entity_stream
 from service.ledger.events import ERASED
@@ -13,6 +14,7 @@ from service.privacy.erase import DocumentsRemain
 from service.privacy.erasures import Subject
 from service.storage.port import StorageUnavailable
 from tests.privacy.links import labelled_link
+from tests.sessions import session_of
 from tests.world import STAFF
 
 EMAIL = "zoe.canary@example.com"
@@ -107,6 +109,22 @@ async def test_waiting_mail_is_not_sent(privacy, database_url):
     assert rows(database_url, "select * from live.mail_recipients") == []
 
 
+async def test_a_session_that_begins_meanwhile_ends_too(privacy, database_url, monkeypatch):
+    """While the log is read, which may take minutes: afterwards nothing has the address."""
+    entity_id = await privacy.service.modes["live"].entities.add("Zoe", EMAIL, None, STAFF)
+    parts, target = privacy.parts(), Target(privacy.service, STAFF)
+    subject = await parts.erasures.entity(entity_id)
+    read = parts.erasures.named
+
+    async def reading(*given):
+        await session_of(privacy.service, EMAIL)
+        return await read(*given)
+
+    monkeypatch.setattr(parts.erasures, "named", reading)
+    await erase_subject(target, "live", parts, subject, "case 1", with_claims=False)
+    assert rows(database_url, "select session_id from accounts.sessions") == []
+
+
 async def test_labels_of_the_links_that_it_redeemed_go_too(privacy, database_url):
     """Each label's own key is destroyed, and the link's stream records it."""
     partner = await privacy.documents.world.partner()
@@ -183,8 +201,9 @@ async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
         with pytest.raises(DocumentsRemain, match="connection refused") as remain:
             await privacy.erase_entity(entity_id, with_claims=True)
         told = Subject("entity", entity_id, entity_stream("live", entity_id))
+        target = Target(privacy.service, STAFF)
         with pytest.raises(Refusal, match=r"and of its 3 claims are destroyed; documents of 3 of"):
-            await erase_subject(privacy.parts(), told, "case 1", STAFF, with_claims=True)
+            await erase_subject(target, "live", privacy.parts(), told, "case 1", with_claims=True)
     entries = [path.name for path in (privacy.published / "erasures" / "live").iterdir()]
     assert (remain.value.left, remain.value.claims) == (2, 3)
     assert [(await live.claims.show(claim)).erased for claim in claims] == [True] * 3

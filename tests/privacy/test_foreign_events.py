@@ -1,5 +1,6 @@
 """Somebody who can write to the database keeps nobody's data from being erased."""
 
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import pytest
@@ -88,8 +89,9 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
     listed = ErasureList(DirectoryArchive(tmp_path))
     parts = service.privacy(listed)["live"]
 
-    async def forget(_mode, _entity_id):
-        pass
+    @asynccontextmanager
+    async def signed_out(_mode, _entity_id):
+        yield
 
     async def erase():
         done = await erase_entity(parts, subject, "case 1", STAFF, Shown(), with_claims=True)
@@ -114,7 +116,7 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
     erased = {one for (one,) in owner.execute(numbered)}
     assert erased == {subject.stream_id, redeemed_link}
     await write_foreign(ledger, RawEvent(subject.stream_id, 9, "PersonalDataErased", b""))
-    again = Reapply(listed, service.privacy(listed), forget, STAFF)
+    again = Reapply(listed, service.privacy(listed), signed_out, STAFF)
     (fault, *_) = (await again.run(await listed.names(), lambda _: None)).faults
     assert fault.fault == f"version 9 of stream {subject.stream_id} had no effect: {NOT_OURS}"
     owner.execute(

@@ -8,7 +8,7 @@ from functools import partial
 import psycopg
 import pytest
 
-from service.cli.erasing import sign_out
+from service.cli.erasing import signed_out
 from service.cli.target import Target
 from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
 from service.privacy.faulty_keys import faulty_by_list
@@ -61,7 +61,7 @@ async def restores(database_url, tmp_path, store_credentials):
 async def outcome(privacy, advance=lambda _steps: None):
     """Apply the list; return the outcome."""
     modes = privacy.service.privacy(privacy.listed)
-    out = partial(sign_out, Target(privacy.service, STAFF))
+    out = partial(signed_out, Target(privacy.service, STAFF))
     names = await privacy.listed.names()
     return await Reapply(privacy.listed, modes, out, STAFF).run(names, advance)
 
