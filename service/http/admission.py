@@ -222,17 +222,18 @@ class AdmittedRequest:
             self.lane.in_flight += 1
             self.is_late = False
 
-    def give_room_back(self) -> None:
-        """Free its body's room, if it has any."""
-        if self.body_bytes:
-            self.room.give_back(self.owner, self.body_bytes)
-            self.body_bytes = 0
+    def shrink(self, size: int) -> None:
+        """Free the room beyond so many bytes, which are all that it keeps of its body."""
+        kept = size if size > SMALL_BYTES_MAX else 0
+        if kept < self.body_bytes:
+            self.room.give_back(self.owner, self.body_bytes - kept)
+            self.body_bytes = kept
 
     def leave(self) -> None:
         """Leave, once the request is answered."""
         if self.lane is not None:
             self.lane.leave()
-        self.give_room_back()
+        self.shrink(0)
 
 
 class Admission:

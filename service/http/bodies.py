@@ -61,7 +61,7 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
                 with admitted.arrives(partial(loop.call_soon, end)):
                     await body.read()
                 if body.is_too_large:
-                    admitted.give_room_back()
+                    admitted.shrink(0)
                     await body.drain()
             finally:
                 has_ended = True
@@ -72,7 +72,9 @@ async def read_body(request: AnyRequest, bytes_max: int = BODY_BYTES_MAX) -> byt
             raise _unfinished(error, is_in_the_way=is_in_the_way) from error
     if body.is_too_large:
         raise Refusal("payload_too_large")
-    return b"".join(body.pieces)
+    whole = b"".join(body.pieces)
+    admitted.shrink(len(whole))  # one in chunks took as much as may come
+    return whole
 
 
 async def read_as(request: AnyRequest, type_: type[_T]) -> _T:

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
+from service.core.errors import Refusal
 from service.http.admission import (
     BODY_BYTES_OF_ONE_MAX,
     IN_FLIGHT_MIN,
@@ -15,6 +16,7 @@ from service.http.admission import (
     PER_SECOND_FIRST,
     SLOW,
 )
+from tests.memory_ledger import memory_world
 from tests.patience import eventually
 from tests.world import claim_body, settings_for, world_on
 
@@ -148,6 +150,50 @@ async def test_large_bodies_that_do_not_come_give_way(database_url, tmp_path):
     assert (room.held, room.arriving) == ({}, [])
     # No alert takes for an outage what two partners bring about.
     assert "'code': 'busy'" in str(list(world.metrics.registry.collect()))
+
+
+class StorageHangs:
+    """A check of documents that lasts until it is told to end."""
+
+    def __init__(self):
+        self.waiting = 0
+        self.ends = asyncio.Event()
+
+    async def check(self, _caller, _request):
+        """Wait, and refuse as for a storage that did not answer in time."""
+        self.waiting += 1
+        await self.ends.wait()
+        raise Refusal("document_verification_failed")
+
+
+async def test_small_bodies_in_chunks_keep_no_room_while_storage_hangs(tmp_path):
+    """Claims of two partners wait for storage; a third partner's is read at once."""
+    world, storage = memory_world(tmp_path), StorageHangs()
+    world.service.modes["live"].claims.documents = storage
+    partners = [await world.partner() for _ in range(3)]
+    entities = [await partner.connected_entity() for partner in partners]
+    room = world.admitted.admission.room
+    room.wait_seconds_max = 0.0
+
+    async def in_chunks(number, **more):
+        body = json.dumps(claim_body(entities[number % 3], f"case-{number}", **more)).encode()
+
+        async def read():
+            yield body
+
+        headers = {"Content-Type": "application/json"}
+        return await partners[number % 3].call("POST", "/claims", content=read(), headers=headers)
+
+    ref = {"storage_path": "entities/a", "mime_type": "application/pdf", "filename": "a.pdf"}
+    waiting = [asyncio.create_task(in_chunks(nr, document_refs=[ref])) for nr in (0, 1, 3, 4)]
+    await eventually(lambda: storage.waiting + sum(one.done() for one in waiting) == 4)
+    other = await in_chunks(2)
+    storage.ends.set()
+    answers = await asyncio.gather(*waiting)
+
+    assert other.status_code == 201
+    assert {one.json()["code"] for one in answers} == {"document_verification_failed"}
+    assert room.held == {}
 
 
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):

@@ -159,6 +159,23 @@ async def test_large_bodies_wait_for_room(admission):
     assert admission.writes.in_flight == 0
 
 
+async def test_a_body_that_has_come_holds_what_it_took(admission):
+    """One in chunks might have been as large as any: a small one keeps nothing of that."""
+    for owner in ("ptn_1", "ptn_1", "ptn_2", "ptn_2"):
+        place = admission.enter("POST", limited=True)
+        await place.hold(owner, BODY_BYTES_OF_ONE_MAX // 2)
+        place.shrink(SMALL_BYTES_MAX)
+    other = admission.enter("POST", limited=True)
+    admission.room.wait_seconds_max = 0.0
+    await other.hold("ptn_3", BODY_BYTES_OF_ONE_MAX)
+    other.shrink(LARGE)
+    other.shrink(LARGE + 1)
+
+    assert admission.room.held == {"ptn_3": LARGE}
+    other.leave()
+    assert admission.room.held == {}
+
+
 async def test_all_partners_together_have_a_limit():
     """Where none is free in time, a large body is refused before it is read."""
     admission = Admission(0.0)
