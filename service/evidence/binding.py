@@ -1,12 +1,14 @@
 """Recording in the log that every later event has a MAC of the newest key (decision 45)."""
 
 import asyncio
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from service.facts.lineages import EventsBound
-from service.ledger.binding import binding_of, boundary_stream
+from service.ledger.binding import Binding, binding_of, boundary_stream
 from service.ledger.codec import happened_at
+from service.ledger.database import Row
 from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.limits import BACKGROUND_SECONDS
@@ -34,18 +36,20 @@ class BindingRefused(Exception):
 async def bind_events(ledger: Ledger, cause: Cause) -> bool:
     """Record that every later event has a MAC by the key that signs now, or by a later one.
 
-    Return whether that is new, once all events are numbered whose transactions were open then.
+    Return whether that is new, once all events are numbered whose transactions were open when it
+    was recorded.
 
     Raises BindingRefused where a process may still run that makes none, or signs by an earlier key:
     what it writes from now on would be set aside. And where such a transaction stays open.
     """
     keys = await ledger.event_keys()
 
-    async def attempt(transaction: Transaction) -> bool:
+    async def attempt(transaction: Transaction) -> datetime | None:
         find, *arguments = ledger.bound
         said = await transaction.fetch(find, *arguments)
-        if binding_of(ledger.name, keys, said).oldest >= keys.signing:
-            return False  # the newest one may not sign yet
+        binding = binding_of(ledger.name, keys, said)
+        if binding.oldest >= keys.signing:  # the newest one may not sign yet
+            return _recorded_at(binding, said)
         await _refuse_recent(ledger, transaction, keys.signing)
         stream = boundary_stream(ledger.name)
         row = await transaction.fetchrow(_SQL.last_version, stream)
@@ -53,33 +57,43 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
         await transaction.append(
             Append(stream, version, [EventsBound(event_key=keys.signing)], cause)
         )
-        return True
+        return None
 
-    is_new = await ledger.decide(attempt, background=BACKGROUND_SECONDS)
+    recorded_before = await ledger.decide(attempt, background=BACKGROUND_SECONDS)
     await Sequencer(ledger).number_committed()
-    await _await_open(ledger)
+    await _await_open(ledger, recorded_before)
     await Sequencer(ledger).number_committed()
-    return is_new
+    return recorded_before is None
 
 
-async def _await_open(ledger: Ledger) -> None:
-    """Wait until the transactions have ended that are open now; raises BindingRefused.
+def _recorded_at(binding: Binding, said: Sequence[Row]) -> datetime:
+    """Return when the newest boundary was recorded; one since the start is older than any."""
+    newest = binding.boundaries[-1].position
+    found = (happened_at(row["state"]) for row in said if row["position"] == newest)
+    return next(found, None) or datetime.min.replace(tzinfo=UTC)
+
+
+async def _await_open(ledger: Ledger, began_by: datetime | None) -> None:
+    """Wait until the transactions have ended that began by then, of those that are open now.
 
     What they have written has no number yet, so it will be set aside if an earlier key signed it.
+    Raises BindingRefused where one stays open. `began_by`: None stands for now.
     """
     clock, pool = asyncio.get_running_loop().time, ledger.database.background
     ends_at = clock() + ENDED_SECONDS_MAX
-    waited = {row["xid"]: row for row in await pool.fetch(_SQL.open_transactions, ledger.name)}
+    found = await pool.fetch(_SQL.open_transactions, ledger.name, began_by)
+    waited = {row["xid"]: row for row in found}
     while waited:
         if clock() > ends_at:
             row = next(iter(waited.values()))
             raise BindingRefused(
                 f"{ledger.name} has recorded that later events need a MAC of the newest key, but "
-                f"{row['holder']} of {row['login']} has been open since before that, and may still "
-                "commit others: end it, and repeat this"
+                f"{row['holder']} of {row['login']} is open, and may still commit others: end it, "
+                "and repeat this"
             )
         await asyncio.sleep(_POLL_SECONDS)
-        still = {row["xid"] for row in await pool.fetch(_SQL.open_transactions, ledger.name)}
+        found = await pool.fetch(_SQL.open_transactions, ledger.name, began_by)
+        still = {row["xid"] for row in found}
         waited = {xid: row for xid, row in waited.items() if xid in still}
 
 

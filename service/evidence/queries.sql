@@ -22,7 +22,8 @@ where kind = $1
 
 -- name: open_transactions
 -- Transactions that have written, or prepared to, by logins that may use the schema ($1): an id that none
--- other has, what to call each, and its login.
+-- other has, what to call each, and its login. Those that began by a time ($2), if one is given. When one
+-- began that was prepared is not known.
 select
     a.backend_xid::text as xid, 'the transaction of backend ' || a.pid as holder,
     a.usename::text as login
@@ -31,6 +32,7 @@ where
     a.datname = current_database() and a.backend_xid is not null
     and a.pid <> pg_backend_pid()
     and has_schema_privilege(a.usesysid, $1::text, 'usage')
+    and ($2::timestamptz is null or a.xact_start <= $2)
 union all
 select p.transaction::text, 'the prepared transaction ' || p.gid, p.owner::text
 from pg_prepared_xacts as p

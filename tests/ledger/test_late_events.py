@@ -60,8 +60,9 @@ async def test_what_commits_late_by_a_retired_key_is_believed_by_nobody(
     monkeypatch.setattr("service.evidence.binding.ENDED_SECONDS_MAX", 0)
     async with live.transaction() as late:
         (append_id,) = await append_with_macs(late, [forged], [first.mac(*forged)])
-        with pytest.raises(BindingRefused, match=r"backend \d+ of claim_ledger_live has been open"):
-            await bind_events(live, CAUSE)
+        for _ in ("recorded", "repeated"):
+            with pytest.raises(BindingRefused, match=r"backend \d+ of claim_ledger_live is open"):
+                await bind_events(live, CAUSE)
     with owner.transaction():
         owner.execute("select from live.head for update")
         stored = StoredEvent(0, append_id, *forged, first.mac(*forged))
@@ -90,3 +91,19 @@ async def test_a_key_is_retired_once_no_transaction_is_open_that_began_before(ro
         await idle.exists(forged.stream_id)
         assert await bind_events(live, CAUSE)
     assert (await live.binding()).oldest == 2
+
+
+@pytest.mark.parametrize("is_rotated", [False, True])
+async def test_a_key_that_was_retired_waits_for_nobody_who_began_later(
+    rotated, monkeypatch, is_rotated
+):
+    """Nor does a log all of whose events have a MAC: there is nothing to do, which is said."""
+    live = rotated.service.ledger("live")
+    if is_rotated:
+        await rotate(rotated)
+    assert await bind_events(live, CAUSE) is is_rotated
+    monkeypatch.setattr("service.evidence.binding.ENDED_SECONDS_MAX", 0)
+    later = connection(live, "ptn_1", "ent_1")
+    async with live.transaction() as open_:
+        await append_with_macs(open_, [later], [(await live.event_keys()).mac(*later)])
+        assert not await bind_events(live, CAUSE)
