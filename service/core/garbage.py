@@ -20,9 +20,10 @@ def leave_out_what_is_there() -> None:
 
 @contextmanager
 def collector_paused() -> Generator[None]:
-    """Pause it for a loop over pages of rows, which make no cycles.
+    """Pause it for what makes many objects and no cycles, such as a loop over pages of rows.
 
-    It would go through them again and again: measured, a third of the time of a rebuild.
+    It would go through them again and again: measured, a third of the time of a rebuild, and at
+    Python's own threshold five sixths of that of a MiB of JSON.
     """
     was_enabled = gc.isenabled()
     gc.disable()

@@ -14,6 +14,7 @@ import msgspec
 import msgspec.inspect as mi
 
 from service.core.errors import Refusal
+from service.core.garbage import collector_paused
 from service.http.scalars import REPEATED, struct_info
 from service.http.validation import FAULTS_MAX, field_errors
 
@@ -129,6 +130,7 @@ def _decode_slowly(body: bytes, type_: type[T]) -> T:
     return _checked(cast("dict[str, object]", value), type_, errors)
 
 
+@collector_paused()
 def _untyped_value(body: bytes, type_: type[T]) -> tuple[object, dict[str, list[str]]]:
     """Return what a body says, and the faults of fields with integers that Python will not parse.
 

@@ -1,6 +1,8 @@
 """From bytes to typed values: every fault is named, and nothing is a 500."""
 
+import gc
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
 
@@ -244,6 +246,35 @@ def test_unknown_fields_are_ignored() -> None:
     body = body_with(message="", **{"x\0": "a\0b"})[:-1] + b', "y": 1e999, "z": -0}'
 
     assert decode(body, JSON, ClaimRequest).entity_id == "ent_1"
+
+
+@pytest.fixture
+def collections() -> Iterator[list[int]]:
+    """Return the runs of Python's collector, by generation, at about its own threshold."""
+    runs: list[int] = []
+    threshold = gc.get_threshold()
+
+    def note(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            runs.append(info["generation"])
+
+    gc.set_threshold(1_000)
+    gc.callbacks.append(note)
+    yield runs
+    gc.callbacks.remove(note)
+    gc.set_threshold(*threshold)
+
+
+@pytest.mark.parametrize("end", [b"]}", b"]"])
+def test_a_body_of_many_arrays_is_decoded_without_the_collector(
+    end: bytes, collections: list[int]
+) -> None:
+    """It went through all of them again and again, for half a second of every other request."""
+    refused = refusal(b'{"x": [' + b"[]," * 100_000 + b"[]" + end)
+
+    assert refused.code == ("validation_failed" if end == b"]}" else "invalid_json")
+    assert len(collections) < 10
+    assert gc.isenabled()
 
 
 def test_of_duplicate_keys_the_last_wins() -> None:
