@@ -254,6 +254,22 @@ def test_a_client_that_leaves_in_mid_body_does_no_harm(server):
     assert b" 201 " in exchange(connected, post(TARGET, auth, length=len(BODY)), BODY)
 
 
+@pytest.mark.in_process("is about when our own server gives a connection up")
+def test_a_client_that_ends_its_side_of_a_connection_gets_no_answer(server):
+    """It has sent all of its request, and will send no more: to the server it has gone."""
+    connected, auth = server
+
+    def answer():
+        with connected(timeout=PATIENCE_SECONDS) as connection:
+            connection.sendall(post(TARGET, auth, length=len(BODY)) + BODY)
+            connection.shutdown(socket.SHUT_WR)
+            return connection.recv(65536)
+
+    # On a busy machine an answer may be on its way before the client has come to do so.
+    assert b"" in (answer() for _ in range(REPEATS_MAX))
+    assert b" 201 " in exchange(connected, post(TARGET, auth, length=len(BODY)), BODY)
+
+
 @pytest.mark.in_process("holds every place of the process that answers")
 def test_silent_connections_keep_nobody_out(server):
     """More than the server has places for, from one address: others are still answered."""
