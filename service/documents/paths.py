@@ -31,6 +31,7 @@ they are swept."""
 _NAME: Final = re.compile(
     r"(doc_[0-9a-hjkmnp-tv-z]{26})\.(" + "|".join(EXTENSIONS.values()) + ")", re.ASCII
 )
+_SEGMENT: Final = re.compile(r"(?!\.\.?$)[^/\x00-\x1f\x7f-\x9f]+")
 _SEPARATORS: Final = frozenset('/\\:*?"<>|')
 
 
@@ -71,23 +72,33 @@ def document_id_of(path: str, entity_id: str, claim_key: str) -> str | None:
     return match and match[1]
 
 
+def is_under(path: str, entity_id: str, claim_key: str) -> bool:
+    """Return whether a path is a name under a claim's prefix, whether we issued it or not."""
+    under = prefix(entity_id, claim_key)
+    return path.startswith(under) and bool(_SEGMENT.fullmatch(path, len(under)))
+
+
 def references(
     asked: Sequence[tuple[str, str, str]], entity_id: str, claim_key: str, minted: Container[str]
 ) -> list[Reference]:
     """Return (path, MIME type, filename) triples, whose paths differ, as references.
 
-    Refuses with `document_path_invalid` those that are not among this claim's `minted` paths.
+    Refuses with `document_path_invalid` those that are not under the claim's prefix, and otherwise
+    with `document_not_uploaded` those that are not among its `minted` paths: nothing was uploaded
+    there, or nothing is kept for this claim any more.
     """
     found: list[Reference] = []
     others: list[int] = []
+    missing: list[int] = []
     for number, (path, mime_type, filename) in enumerate(asked):
         document_id = document_id_of(path, entity_id, claim_key)
-        if document_id is None or path not in minted:
-            others.append(number)
-        else:
+        if document_id is not None and path in minted:
             found.append(Reference(document_id, path, mime_type, shown(filename)))
-    if others:
-        raise refusal("document_path_invalid", others)
+        else:
+            (missing if is_under(path, entity_id, claim_key) else others).append(number)
+    for code, numbers in (("document_path_invalid", others), ("document_not_uploaded", missing)):
+        if numbers:
+            raise refusal(code, numbers)
     return found
 
 

@@ -42,9 +42,9 @@ CREATE_CLAIM: Final = Endpoint(
         "with another body changes nothing and says so: `Idempotent-Payload-Match: false`.\n\n"
         "Upload the files that `document_refs` name before this call, each with a URL of "
         "`POST /documents/upload-url` that was minted for the same `entity_id` and "
-        "`partner_claim_id`. 400 `document_path_invalid`: a path was not minted so. 400 "
-        "`document_not_uploaded`: nothing is there yet. A `mime_type` that is not the "
-        "upload's, or a path given twice, is `validation_failed`. 503 "
+        "`partner_claim_id`. 400 `document_path_invalid`: a path is not under their prefix. 400 "
+        "`document_not_uploaded`: no upload for this claim is there, or it is no longer. A "
+        "`mime_type` that is not the upload's, or a path given twice, is `validation_failed`. 503 "
         "`document_verification_failed`: storage did not answer in time; nothing was recorded, "
         "so send the identical request again."
     ),

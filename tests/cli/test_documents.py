@@ -125,7 +125,7 @@ def test_a_sweep_deletes_old_unclaimed_uploads(team, demo):
     assert again["modes"][0] == counts | {"uploads": 0, "objects": 0, "bytes": 0}
     assert [one.object() for one in (orphan, linked, fresh)] == [404, 200, 200]
     assert [one.claim().json()["code"] for one in (orphan, never_came)] == [
-        "document_path_invalid"
+        "document_not_uploaded"
     ] * 2
     assert fresh.claim().status_code == 201
 

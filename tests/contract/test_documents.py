@@ -13,6 +13,7 @@ from tests.contract.rows import rows_as_text
 from tests.document_store import CONTENT, PDF, reference_to
 from tests.patience import eventually
 from tests.tables import every_row
+from tests.world import STAFF
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -162,27 +163,33 @@ TRICKS = {
     "two slashes": lambda path: path.replace("/documents", "//documents"),
     "a sibling": lambda path: path.replace("/documents", "0/documents"),
     "a newline after": lambda path: path + "\n",
-    "a space after": lambda path: path + " ",
     "upper case": lambda path: path.upper(),
     "a slash before": lambda path: "/" + path,
-    "another extension": lambda path: path.replace(".pdf", ".png"),
-    "never minted": lambda path: path.replace(path[-10:-4], "zzzzzz"),
     "another root": lambda path: path.replace("entities/", "other/"),
     "not a path": lambda _path: "x",
+}
+UNKNOWN = {
+    "another extension": lambda path: path.replace(".pdf", ".png"),
+    "never minted": lambda path: path.replace(path[-10:-4], "zzzzzz"),
+    "a space after": lambda path: path + " ",
 }
 
 
 async def test_unminted_paths_are_refused(documents):
-    """Contract 4.4: document_path_invalid before storage is asked; no claim is created."""
+    """Contract 4.4: by whether they are under the claim's prefix, before storage is asked."""
     partner, entity = await connected(documents)
     ref = await documents.uploaded(partner, entity)
     asked = documents.asked()
     with every_row() as row:
-        for name, trick in TRICKS.items():
-            with row(name):
-                path = trick(ref["storage_path"])
-                answer = await partner.claim(entity, document_refs=[ref | {"storage_path": path}])
-                refused(answer, "document_path_invalid")
+        for tricks, code in (
+            (TRICKS, "document_path_invalid"),
+            (UNKNOWN, "document_not_uploaded"),
+        ):
+            for name, trick in tricks.items():
+                with row(name):
+                    path = trick(ref["storage_path"])
+                    refs = [ref | {"storage_path": path}]
+                    refused(await partner.claim(entity, document_refs=refs), code)
     assert documents.asked() == asked
     assert await claims_of(documents, entity) == []
 
@@ -348,7 +355,21 @@ async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
         ref["storage_path"],
     )
 
-    refused(await partner.claim(entity, document_refs=[ref]), "document_path_invalid")
+    refused(await partner.claim(entity, document_refs=[ref]), "document_not_uploaded")
+
+
+async def test_an_upload_from_before_a_reset_of_the_sandbox_is_not_linked(documents):
+    """Its path is the same, as are entity and reference, but it was for another claim."""
+    partner = await documents.world.partner()
+    entity = fixture_ids(partner.partner_id).connected_entity_id
+    ref = await documents.uploaded(partner, entity, mode="test")
+    await documents.world.service.partners.reset_sandbox(partner.partner_id, 1, STAFF)
+    answer = await partner.claim(entity, document_refs=[ref], mode="test")
+    refused(answer, "document_not_uploaded")
+    again = await documents.uploaded(partner, entity, mode="test")
+    made = await partner.claim(entity, document_refs=[again], mode="test")
+
+    assert (made.status_code, len(made.json()["document_ids"])) == (201, 1)
 
 
 @pytest.mark.in_process("sweeps in the middle of a request")

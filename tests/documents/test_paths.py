@@ -20,14 +20,13 @@ class Bad:
     path: str
 
 
-BAD = [
+OUTSIDE = [
     Bad("nothing", ""),
     Bad("the prefix alone", paths.prefix(ENTITY, KEY)),
     Bad("a parent", GOOD.replace("documents/", "documents/../documents/")),
     Bad("a parent at the end", GOOD + "/.."),
     Bad("the same folder", GOOD.replace("documents/", "documents/./")),
     Bad("an escaped parent", GOOD.replace("documents/", "documents/%2e%2e/documents/")),
-    Bad("an escaped point", GOOD.replace(".pdf", "%2epdf")),
     Bad("an escaped slash", GOOD.replace("/documents/", "%2Fdocuments%2F")),
     Bad("two slashes", GOOD.replace("documents/", "documents//")),
     Bad("a slash before", "/" + GOOD),
@@ -38,18 +37,24 @@ BAD = [
     Bad("another entity", GOOD.replace(ENTITY, "ent_other")),
     Bad("a newline after", GOOD + "\n"),
     Bad("a newline before", "\n" + GOOD),
-    Bad("white space after", GOOD + " "),
     Bad("NUL after", GOOD + "\0"),
+    Bad("DEL after", GOOD + "\x7f"),
+    Bad("the folder itself", GOOD.replace(f"{ID}.pdf", ".")),
+    Bad("its parent", GOOD.replace(f"{ID}.pdf", "..")),
     Bad("upper case", GOOD.upper()),
+    Bad("a folder more", GOOD.replace("documents/", "documents/more/")),
+]
+UNKNOWN = [
+    Bad("an escaped point", GOOD.replace(".pdf", "%2epdf")),
+    Bad("white space after", GOOD + " "),
     Bad("an upper-case extension", GOOD.replace(".pdf", ".PDF")),
     Bad("another extension", GOOD.replace(".pdf", ".exe")),
     Bad("two extensions", GOOD + ".pdf"),
     Bad("no extension", GOOD.removesuffix(".pdf")),
     Bad("a short name", GOOD.replace(ID, ID[:-1])),
     Bad("a long name", GOOD.replace(ID, ID + "0")),
-    Bad("a letter that is not Crockford's", GOOD.replace("exam", "exau")),
-    Bad("another digit", GOOD.replace("01jex", "0\u0661jex")),
-    Bad("a folder more", GOOD.replace("documents/", "documents/more/")),
+    Bad("a letter that is not Crockford's", GOOD.replace(ID, ID.replace("exam", "exau"))),
+    Bad("another digit", GOOD.replace(ID, ID.replace("01jex", "0\u0661jex"))),
     Bad("another kind of id", GOOD.replace("doc_", "msg_")),
     Bad("a query", GOOD + "?x=1"),
 ]
@@ -74,10 +79,11 @@ def test_mime_types_match_the_wire_types():
     assert len(set(paths.EXTENSIONS.values())) == len(paths.EXTENSIONS) == 10
 
 
-@pytest.mark.parametrize("bad", BAD, ids=lambda one: one.why)
+@pytest.mark.parametrize("bad", [*OUTSIDE, *UNKNOWN], ids=lambda one: one.why)
 def test_any_other_path_is_refused(bad):
-    """Paths are matched in full, byte for byte."""
+    """Paths are matched in full, byte for byte; names under the prefix are told from others."""
     assert paths.document_id_of(bad.path, ENTITY, KEY) is None
+    assert paths.is_under(bad.path, ENTITY, KEY) is (bad in UNKNOWN)
 
 
 def test_references_keep_their_order_and_clean_their_names():
@@ -95,13 +101,19 @@ def test_references_keep_their_order_and_clean_their_names():
     ]
 
 
-def test_every_path_that_was_not_minted_is_named():
-    """By its number, in the message: the code is of the whole request."""
-    asked = [(path, "application/pdf", "a.pdf") for path in ("nowhere", GOOD, f"{GOOD}x")]
-    for minted, named in (({GOOD}, "[0], document_refs[2]"), (set(), "[0], document_refs[1], ")):
-        with pytest.raises(Refusal, match="document_path_invalid") as refused:
-            paths.references(asked, ENTITY, KEY, minted)
-        assert refused.value.message.startswith(f"document_refs{named}")
+@pytest.mark.parametrize(
+    ("names", "code", "named"),
+    [
+        (("nowhere", GOOD, f"{GOOD}x", ""), "document_path_invalid", "[0], document_refs[3]:"),
+        ((f"{GOOD}x", GOOD, f"{GOOD}y"), "document_not_uploaded", "[0], document_refs[2]:"),
+    ],
+)
+def test_every_path_that_was_not_minted_is_named(names, code, named):
+    """By its number, in the message: the code is of the whole request, and one outside wins."""
+    asked = [(path, "application/pdf", "a.pdf") for path in names]
+    with pytest.raises(Refusal, match=code) as refused:
+        paths.references(asked, ENTITY, KEY, {GOOD})
+    assert refused.value.message.startswith(f"document_refs{named}")
 
 
 @pytest.mark.parametrize(
