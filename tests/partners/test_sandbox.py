@@ -51,7 +51,7 @@ def test_only_an_approved_partner_has_a_sandbox(past, code):
 
 
 async def test_references_are_free_and_nothing_is_gone(world):
-    """A new claim under the same reference and entity; the old one is listed by its entity."""
+    """As docs/partners/sandbox.md says: three new ids; the old entity lists a reference twice."""
     partner, service = await world.partner(), world.service
     old = fixture_ids(partner.partner_id).connected_entity_id
     first = await partner.claim(old, mode="test")
@@ -66,7 +66,10 @@ async def test_references_are_free_and_nothing_is_gone(world):
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json()["claim_id"] != again.json()["claim_id"]
     listed = await partner.call("GET", f"/claims?entity_id={old}", mode="test")
-    assert first.json()["claim_id"] in [one["claim_id"] for one in listed.json()["claims"]]
+    assert [(one["claim_id"], one["partner_claim_id"]) for one in listed.json()["claims"]] == [
+        (one.json()["claim_id"], "case-1") for one in (again, first)
+    ]
+    assert len({*new, *fixture_ids(partner.partner_id)}) == 6
     refused = await partner.claim(new.disconnected_entity_id, mode="test")
     assert refused.json()["code"] == "partner_disconnected"
 
