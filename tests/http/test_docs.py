@@ -3,6 +3,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from service.partner_api.docs.openapi import document
 from service.partner_api.docs.page import render_page
 from service.partner_api.gate import API_PATH
 from service.sandbox.triggers import TRIGGERS
-from tests.conformance import DESCRIBED
+from tests.conformance import DESCRIBED, described
 from tests.endpoints import ENDPOINTS
 from tests.tables import every_row
 from tests.world import PUBLIC_URL, World
@@ -116,6 +117,15 @@ def test_every_trigger_is_listed(page: Seen):
     """Partners can read how to provoke an error in the sandbox."""
     codes = {code for codes in TRIGGERS.values() for code in codes}
     assert [code for code in codes if f"trigger_{code}" not in page.text] == []
+
+
+def test_every_status_that_clients_retry_is_named():
+    """In the guide and on the partners' page alike, those of proxies among them."""
+    page = Path("docs/partners/errors.md").read_text()
+    (row,) = re.findall(r"^\| ([\d, ]+) \| yes", page, re.MULTILINE)
+    (sentence,) = re.findall(r"^Retry ([\d, ]+) and 409 `", guide(DESCRIBED, 120), re.MULTILINE)
+    listed = ", ".join(map(str, described()["x-retry"]["statuses"]))
+    assert (row, sentence) == (listed, listed)
 
 
 def test_the_guide_says_which_strings_may_hold_a_nul():

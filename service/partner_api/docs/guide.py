@@ -18,6 +18,7 @@ from service.http.bodies import BODY_BYTES_MAX, BODY_SECONDS_MAX
 from service.http.decoding import QUERY_BYTES_MAX, QUERY_FIELDS_MAX
 from service.http.scalars import LIMITS
 from service.partner_api.claims import LIMIT_MAX
+from service.partner_api.docs.retries import RETRIED_STATUSES
 from service.partner_api.endpoints import Endpoint
 from service.sandbox.triggers import PREFIX, TRIGGERS
 
@@ -52,6 +53,7 @@ def guide(endpoints: Sequence[Endpoint], rate_limit_per_minute: int) -> str:
         stages=", ".join(f"`{stage}`" for stage in STAGES),
         first_stage=STAGES[0],
         mime_types=", ".join(f"`{mime_type}`" for mime_type in EXTENSIONS),
+        retried_statuses=", ".join(map(str, RETRIED_STATUSES)),
         limits=_limits(rate_limit_per_minute),
         triggers=[
             (

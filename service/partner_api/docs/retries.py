@@ -23,7 +23,7 @@ do again what was done before, so only its `codes` are retried, a connection tha
 and `uncharged_codes` where the answer has no `X-RateLimit-Limit` header: such a request was refused
 before your account was charged for it, and nothing was done.
 """
-_STATUSES: Final = (408, 429, 500, 502, 503, 504)
+RETRIED_STATUSES: Final = (408, 429, 500, 502, 503, 504)
 _REFUSED_FIRST: Final = ("request_timeout", "rate_limited")
 """Retried codes of requests of which nothing was done: they never got as far as the command."""
 _UNCHARGED: Final = ("service_unavailable",)
@@ -35,7 +35,7 @@ def retry_rules(codes: Sequence[str]) -> Json:
     return {
         "description": _WORDS,
         "codes": {code: _row(code) for code in codes},
-        "statuses": list(_STATUSES),
+        "statuses": list(RETRIED_STATUSES),
     }
 
 
