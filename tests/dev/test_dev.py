@@ -1,5 +1,6 @@
 """`claim-ledger dev` starts and stops whatever happens, and refuses in one line."""
 
+import asyncio
 import json
 import os
 import re
@@ -12,11 +13,14 @@ import sys
 import httpx
 import pytest
 
+from service.app.bootstrap import Service
 from service.cli.dev.postgres.directory import lock
+from service.cli.dev.state import DevState
 from tests.dev.uploads import mint, put
 from tests.dev_process import PROGRAM, Dev, environment, no_orphans, run
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
+from tests.world import STAFF
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -93,19 +97,35 @@ def test_dev_starts_again_after_a_kill_while_seeding(tmp_path):
     assert (answer.status_code, code) == (200, 0)
 
 
+async def reset_sandbox(data_dir, partner_id):
+    """Reset it as a member does in the console of the dev that runs there."""
+    settings = DevState.of_running(data_dir).settings()
+    service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
+    async with service.opened():
+        await service.partners.reset_sandbox(partner_id, 1, STAFF)
+
+
 def test_a_restart_keeps_ids_keys_and_addresses(used):
     """Keys, ids and the database's address stay; earlier upload URLs go on working.
 
-    Only where something else has taken the store's port is another one chosen.
+    The sandbox's are those that `keys issue` has, also after a reset. Only where something else
+    has taken the store's port is another one chosen.
     """
     first = json.loads((used.parent / "facts.json").read_text())
     dev = Dev(used)
     upload = mint(dev, "restart")
     port = int((used / "storage" / "port").read_text())
+    changed = {name for name, value in dev.facts.items() if first[name] != value}
+    assert changed <= {"base_url", "public_url"}  # the port was a free one each time
+    asyncio.run(reset_sandbox(used, first["partner_id"]))
+    key = ("keys", "issue", first["partner_id"], "--mode", "test")
+    issued = run(*key, "--json", "--data-dir", used)
     dev.end()
     again = Dev(used)
     changed = {name for name, value in again.facts.items() if first[name] != value}
-    assert changed <= {"base_url", "public_url"}  # the port was a free one each time
+    assert {"sandbox"} <= changed <= {"sandbox", "base_url", "public_url"}
+    assert again.facts["sandbox"] == json.loads(issued.stdout)["sandbox"]
+    assert again.facts["sandbox"]["connected_entity_id"] in again.printed
     assert int((used / "storage" / "port").read_text()) == port
     assert put(upload["upload_url"], upload["required_headers"], "%PDF") == ("200", "")
     assert put(upload["upload_url"], upload["required_headers"], "%PDF")[0] == "403"

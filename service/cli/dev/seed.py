@@ -33,11 +33,10 @@ async def seed(service: Service) -> dict[str, Any]:
     await live.connections.approve(
         token, entity_id, Cause(f"customer:{entity_id}", cause.request_id)
     )
-    fixtures = await service.sandbox.ensure(partner_id)
+    await service.sandbox.ensure(partner_id)
     return {
         "partner_id": partner_id,
         "live_key": live_key.token,
         "test_key": test_key.token,
         "entity_id": entity_id,
-        "sandbox": fixtures._asdict(),
     }

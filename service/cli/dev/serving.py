@@ -39,6 +39,7 @@ from service.http.connections import ConnectionWatch, allow_files
 from service.mail.transport import mail_transport
 from service.operations.metrics import Metrics
 from service.partner_api.gate import API_PATH
+from service.sandbox.fixtures import fixture_ids
 
 SEEDING_SECONDS: Final = 60.0
 """For each operation of the demonstration's data: no client waits for it, as for a request's, and a
@@ -87,7 +88,7 @@ async def _serve(
     app = web_app(service, metrics, followers, watch)
     held.close()
     async with embedded_server(app, "the service", port, ready=b" 200 ") as serving:
-        facts = _facts(state, seeded)
+        facts = await _facts(state, seeded, service)
         write_private(state.data_dir / FACTS, facts)
         announce(facts)
         await asyncio.wait([serving])
@@ -110,13 +111,18 @@ async def _seeded(state: DevState, settings: Settings) -> Facts:
     return kept["seeded"]
 
 
-def _facts(state: DevState, seeded: Facts) -> Facts:
+async def _facts(state: DevState, seeded: Facts, service: Service) -> Facts:
     mail_dir = state.data_dir.resolve() / "mail"
     mail_dir.mkdir(mode=0o700, exist_ok=True)
+    partner_id: str = seeded["partner_id"]
+    row = await service.partner_list.sandbox(partner_id)
+    # Not kept: each reset of the sandbox makes others.
+    fixtures = fixture_ids(partner_id, row["sandbox_epoch"] if row else 0)
     return {
         "base_url": state.public_url + API_PATH,
         "public_url": state.public_url,
         **seeded,
+        "sandbox": fixtures._asdict(),
         "mail_dir": str(mail_dir),
         "database_url": state.database_url,
     }
