@@ -8,7 +8,7 @@ from service.cli.target import Target, team_command
 from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.http.decoding import check
-from service.partners.wire import PartnerApplication, PartnerApproval
+from service.partners.wire import PartnerApplication, PartnerApproval, website_of
 
 _FIELDS = ("partner_id", "status", "name", "email", "return_link", "suppress_email", "applied_at")
 
@@ -29,7 +29,7 @@ async def add(target: Target, name: str, email: str, once: str | None) -> Fields
 @click.option("--website", help="Its website's host, verified by you: customers are shown it.")
 async def approve(target: Target, partner_id: str, website: str | None) -> Fields:
     """Approve a pending partner: keys can be issued, and work."""
-    confirmed = check(PartnerApproval, website=(website or "").lower())
+    confirmed = check(PartnerApproval, website=website_of(website or ""))
     await target.service.partners.approve(partner_id, target.cause, confirmed.website)
     await target.service.sandbox.ensure(partner_id)
     return await partner(target, partner_id)

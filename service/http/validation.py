@@ -121,7 +121,7 @@ def _scalar_fault(kind: mi.Type, value: object) -> str | None:
         case mi.StrType() | mi.DateType() | mi.LiteralType() if text_fault := _text_fault(value):
             fault = text_fault
         case mi.StrType() if isinstance(value, str):
-            fault = _size_fault(kind, len(value), "characters")
+            fault = _size_fault(kind, len(value), "characters") or _pattern_fault(kind, value)
         case mi.DateType():
             try:
                 msgspec.convert(value, date)
@@ -152,6 +152,12 @@ def _text_fault(value: object) -> str | None:
     if "\0" in value:
         return "must not contain NUL"
     return "must be valid Unicode" if _SURROGATE.search(value) else None
+
+
+def _pattern_fault(kind: mi.StrType, text: str) -> str | None:
+    if kind.pattern is None or re.search(kind.pattern, text):  # as msgspec looks for it
+        return None
+    return f"must match {kind.pattern}"
 
 
 def _size_fault(kind: mi.StrType | mi.ListType, size: int, unit: str) -> str | None:

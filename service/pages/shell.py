@@ -150,7 +150,7 @@ def refused(request: AnyRequest, refusal: Refusal, title: str, advice: str) -> H
         refusal.row.status,
         title=title,
         advice=advice,
-        faults=_faults(refusal),
+        faults=faults_of(refusal),
         code=refusal.code,
         http_status=refusal.row.status,
         request_id=state["request_id"],
@@ -238,6 +238,12 @@ EXCEPTION_HANDLERS: Final = {
 }
 
 
-def _faults(refusal: Refusal) -> Mapping[str, Sequence[str]]:
+def faults_of(refusal: Refusal) -> Mapping[str, Sequence[str]]:
+    """Return what is wrong by field, and under no name what is about the whole form."""
     faults = dict(refusal.field_errors or {})
     return faults | ({"": refusal.form_errors} if refusal.form_errors else {})
+
+
+def messages_of(refusal: Refusal) -> Sequence[str]:
+    """Return all that is wrong, of a form with one field."""
+    return [message for messages in faults_of(refusal).values() for message in messages]

@@ -30,7 +30,22 @@ Words = Annotated[
 WEBSITE: Final = r"(?i:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z][a-z0-9-]{0,61}[a-z0-9]"
 """A host name in ASCII: no two of them look the same."""
 
-Website = Annotated[str, Meta(max_length=253, pattern=rf"\A({WEBSITE})?\Z")]
+_HOST: Final = re.compile(WEBSITE)
+
+
+def website_of(text: str) -> str:
+    """Return the host of what a person enters as a website: many copy its whole address."""
+    return text.lower().removeprefix("http://").removeprefix("https://").removesuffix("/")
+
+
+def website_fault(text: str) -> str | None:
+    """Return what is wrong with the host of a website, or None."""
+    if not text or _HOST.fullmatch(text):
+        return None
+    return "write it as www.example.com, and an international domain in its xn-- form"
+
+
+Website = Annotated[str, Meta(max_length=253, extra={"check": website_fault})]
 """The host of a partner's website, such as `www.example.com`; empty for none."""
 
 

@@ -418,3 +418,17 @@ def test_a_text_may_have_as_many_braces_as_characters() -> None:
     texts = [body_with(message=one * 20_000) for one in ("{", "(")]
     one, other = [decode(text, JSON, ClaimRequest) for text in texts]
     assert msgspec.structs.replace(one, message=other.message) == other
+
+
+def test_a_string_of_another_form_is_a_fault_of_its_field() -> None:
+    """Beside the other fields' faults, where a type says by a pattern what it takes."""
+
+    class Coded(msgspec.Struct):
+        code: Annotated[str, msgspec.Meta(max_length=9, pattern=r"\A[a-z]+\Z")]
+        name: str
+
+    with pytest.raises(Refusal) as caught:
+        check(Coded, code="A\n", name=1)
+    faults = {"code": [r"must match \A[a-z]+\Z"], "name": ["expected a string"]}
+    assert caught.value.field_errors == faults
+    assert check(Coded, code="a", name="b").code == "a"

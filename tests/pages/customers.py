@@ -2,6 +2,7 @@
 
 import re
 
+from service.onboardings.commands import PURPOSE
 from tests.pages.visitor import local
 from tests.world import STAFF
 
@@ -12,6 +13,14 @@ async def link_of(partner):
     """Return the path of a fresh connect link."""
     answer = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
     return local(answer.json()["connect_url"])
+
+
+async def onboarding(world, partner, email="new@example.com", **more):
+    """Return the path of a new onboarding's link, as it is mailed."""
+    body = {"partner_user_id": email, "company_name": "New", "user_email": email} | more
+    answer = await partner.call("POST", "/onboardings", json=body)
+    secrets = await world.service.secrets.get()
+    return f"/onboarding/{secrets.link_token(PURPOSE, answer.json()['onboarding_id'])}"
 
 
 async def business(world, name="Bakery", email=EMAIL, **more):

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from service.onboardings.commands import PURPOSE
-from tests.pages.customers import EMAIL, business, link_of, refused
+from tests.pages.customers import EMAIL, business, link_of, onboarding, refused
 from tests.pages.visitor import Visitor, local
 from tests.tables import every_row
 from tests.world import STAFF
@@ -16,14 +15,6 @@ async def run(world, statement):
     """Run a statement on the live ledger's tables."""
     async with world.service.modes["live"].ledger.transaction() as transaction:
         await transaction.connection.execute(statement)
-
-
-async def onboarding(world, partner, email="new@example.com", **more):
-    """Return the path of a new onboarding's link, as it is mailed."""
-    body = {"partner_user_id": email, "company_name": "New", "user_email": email} | more
-    answer = await partner.call("POST", "/onboardings", json=body)
-    secrets = await world.service.secrets.get()
-    return f"/onboarding/{secrets.link_token(PURPOSE, answer.json()['onboarding_id'])}"
 
 
 async def test_invalid_connect_links_are_refused(world):

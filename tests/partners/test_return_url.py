@@ -4,7 +4,7 @@ import pytest
 
 from service.core.errors import Refusal
 from service.http.decoding import check
-from service.partners.wire import PartnerApproval, leads_to, return_url_fault
+from service.partners.wire import PartnerApproval, leads_to, return_url_fault, website_of
 
 GOOD = (
     *("", "https://example.com", "https://www.example.com/", "https://a.example.com/x/y.html"),
@@ -62,3 +62,15 @@ def test_a_verified_website_is_a_host_and_nothing_behind_it(website):
     """With a line end behind it, it would be no address's, and no return URL would be taken."""
     with pytest.raises(Refusal, match="validation"):
         check(PartnerApproval, website=website)
+
+
+@pytest.mark.parametrize(
+    ("entered", "website"),
+    [
+        *[(one, one) for one in ("", "www.example.com", "www.example.com/shop", "ftp://a.example")],
+        *[(f"{one}://WWW.Example.com/", "www.example.com") for one in ("http", "HTTPS")],
+    ],
+)
+def test_a_website_may_be_entered_as_its_address(entered, website):
+    """Its host is what counts; anything more is left for its check to refuse."""
+    assert website_of(entered) == website

@@ -26,6 +26,13 @@ PAGE: Final = 50
 _SQL = queries("service.pages.backoffice")
 
 
+class RefusedWebsite(NamedTuple):
+    """A website as it was entered, and what is wrong with it."""
+
+    entered: str
+    faults: Sequence[str]
+
+
 class Sent(NamedTuple):
     """A review as the form shows it; `is_outdated` where somebody else has saved since."""
 
@@ -90,10 +97,10 @@ async def partner_page(
     status: int = 200,
     *,
     reason: str | None = None,
-    website_faults: Sequence[str] = (),
+    website: RefusedWebsite | None = None,
     sent: Sent | None = None,
 ) -> Html:
-    """Return one partner's page; `reason` is one that was refused, to be corrected."""
+    """Return one partner's page; `reason` and `website` were refused, and are to be corrected."""
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
@@ -117,7 +124,7 @@ async def partner_page(
         sent=sent or Sent(review.note or "", list(review.checks)),
         team={f"staff:{one.staff_id}": one.email for one in (await context.staff.list()).members},
         reason=reason,
-        website_faults=website_faults,
+        website=website,
         reason_max=WORDS_CHARACTERS_MAX,
         note_max=NOTE_CHARACTERS_MAX,
     )

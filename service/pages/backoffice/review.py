@@ -9,13 +9,13 @@ from service.http.bodies import AnyRequest
 from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.pages.backoffice.frame import BackofficeContext
-from service.pages.backoffice.partners import PARTNERS, Sent, partner_page
+from service.pages.backoffice.partners import PARTNERS, RefusedWebsite, Sent, partner_page
 from service.pages.gate import staff_cause
 from service.pages.proof import Proofs
-from service.pages.shell import lead_to
+from service.pages.shell import lead_to, messages_of
 from service.pages.site_map import Html, PathText
 from service.pages.visit import expected_version, form_of
-from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval, PartnerNote
+from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval, PartnerNote, website_of
 
 
 def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
@@ -46,11 +46,12 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
 
 async def _approved(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
     """Approve a partner with the website that the form confirms, or show what is wrong with it."""
+    website = form_of(request).get("website", "")
     try:
-        confirmed = check(PartnerApproval, website=form_of(request).get("website", "").lower())
+        confirmed = check(PartnerApproval, website=website_of(website))
     except Refusal as refusal:
-        faults = (refusal.field_errors or {}).get("website", ())
-        return await partner_page(context, request, partner_id, 400, website_faults=faults)
+        refused = RefusedWebsite(website, messages_of(refusal))
+        return await partner_page(context, request, partner_id, 400, website=refused)
     await context.partners.approve(partner_id, staff_cause(request), confirmed.website)
     return lead_to(f"/backoffice/partners/{partner_id}")
 
@@ -65,7 +66,7 @@ async def _reviewed(context: BackofficeContext, request: AnyRequest, partner_id:
         version, cause = expected_version(request), staff_cause(request)
         await context.reviews.save(partner_id, ticked, note, version, cause)
     except Refusal as refusal:
-        faults = (refusal.field_errors or {}).get("note", ())
+        faults = messages_of(refusal)
         if not faults and refusal.code != "form_outdated":
             raise
         sent = Sent(note, ticked, faults, is_outdated=not faults)

@@ -11,11 +11,11 @@ from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
 from service.pages.gate import member_cause
-from service.pages.shell import lead_to, page
+from service.pages.shell import faults_of, lead_to, page
 from service.pages.site_map import Html, Page
 from service.pages.visit import form_of, signed_in
 from service.partners.commands import PartnerCommands
-from service.partners.wire import ConsoleApplication
+from service.partners.wire import ConsoleApplication, website_of
 
 _NOTHING = dict.fromkeys(ConsoleApplication.__struct_fields__, "")
 
@@ -48,14 +48,16 @@ def apply_router(commands: PartnerCommands, partners: PartnersReader) -> OneOffR
         form = form_of(request)
         given = {name: form.get(name, "") for name in _NOTHING}
         try:
-            application = check(ConsoleApplication, **given)
+            application = check(
+                ConsoleApplication, **given | {"website": website_of(given["website"])}
+            )
         except Refusal as refusal:
-            return _form(request, 400, given, refusal.field_errors)
+            return _form(request, 400, given, faults_of(refusal))
         partner_id = await commands.apply(
             company=application.company,
             contact_name=application.contact_name,
             use=application.use,
-            website=application.website.lower() or None,
+            website=application.website or None,
             company_number=application.company_number or None,
             email=signed_in(request).email,
             cause=member_cause(request),

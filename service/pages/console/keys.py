@@ -27,7 +27,7 @@ from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.formats import moment
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.proof import Proofs
-from service.pages.shell import lead_to
+from service.pages.shell import lead_to, messages_of
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
@@ -170,7 +170,7 @@ def keys_router(pages: KeyPages) -> OneOffRouter:
         try:
             check(KeyName, name=form.get("name", ""))
         except Refusal as refusal:
-            return await pages.listed(request, form, (refusal.field_errors or {})["name"])
+            return await pages.listed(request, form, messages_of(refusal))
         return _token(request, await pages.issue(request, form), form.get("key_id", ""))
 
     @get("/{key_id:str}/roll", opt=KEYS)

@@ -11,7 +11,7 @@ from service.http.router import OneOffRouter
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
 from service.pages.proof import Proofs
-from service.pages.shell import lead_to
+from service.pages.shell import faults_of, lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import PartnerCommands
@@ -61,9 +61,10 @@ def settings_router(commands: PartnerCommands, proofs: Proofs) -> OneOffRouter:
                 return_url=None if url == known else url,
             )
         except Refusal as refusal:
-            if not refusal.field_errors:
+            faults = faults_of(refusal)
+            if not faults:
                 raise
-            return _shown(request, chosen, url, faults=refusal.field_errors)
+            return _shown(request, chosen, url, faults=faults)
         return lead_to(f"{member.path}/settings?saved")
 
     return OneOffRouter(f"{CONSOLE}/settings", route_handlers=[settings, save])

@@ -20,7 +20,7 @@ from service.pages.console.frame import ACTIVITY, CONSOLE, console_page
 from service.pages.console.listing import asked_place, place
 from service.pages.gate import member_cause, member_of
 from service.pages.proof import Proofs
-from service.pages.shell import lead_to
+from service.pages.shell import faults_of, lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.webhooks.commands import EndpointCommands
@@ -65,7 +65,7 @@ class WebhookPages:
             types=list(TYPES.values()),
             chosen=_ticked(form_of(request)) if refusal else list(TYPES.values()),
             form=form_of(request) if refusal else {},
-            faults=refusal.field_errors if refusal else {},
+            faults=faults_of(refusal) if refusal else {},
             endpoint_id=drawn,
             proof=await self._proof(partner_id, drawn),
         )
@@ -96,7 +96,7 @@ class WebhookPages:
             types=list(TYPES.values()),
             chosen=_ticked(form) if "url" in form else endpoint["types"] or list(TYPES.values()),
             form=form,
-            faults=refusal.field_errors if refusal else {},
+            faults=faults_of(refusal) if refusal else {},
             done=done if done in _DONE else None,
         )
 

@@ -3,7 +3,7 @@
 A link that the partner got, too, takes signing in with the address that it is for.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from service.onboardings.commands import Invited, OnboardingCommands
 from service.onboardings.wire import Confirmed
 from service.pages.customer.connect import ProfileOf
 from service.pages.customer.passing_on import ways
-from service.pages.shell import lead_to, page
+from service.pages.shell import faults_of, lead_to, page
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import SignInNeeded, form_of, person_of
 
@@ -55,7 +55,7 @@ def onboarding_router(
         try:
             confirmed = check(Confirmed, **given)
         except Refusal as refusal:
-            return await asked(request, invited, given, dict(refusal.field_errors or {}), 400)
+            return await asked(request, invited, given, faults_of(refusal), 400)
         request_id = request.scope["state"]["request_id"]
         await commands.complete(token, request_id, confirmed, visitor=visitor)
         return lead_to(f"/onboarding/{token}/done")
@@ -78,7 +78,7 @@ def onboarding_router(
         request: AnyRequest,
         invited: Invited,
         values: dict[str, Any],
-        faults: dict[str, Any],
+        faults: Mapping[str, Sequence[str]],
         status: int = 200,
     ) -> Html:
         return page(

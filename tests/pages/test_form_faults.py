@@ -1,0 +1,79 @@
+"""What a form refuses: said at its field, which keeps what was entered."""
+
+import html
+import re
+
+import msgspec
+import pytest
+
+from service.core.unseen import visible
+from service.onboardings.wire import Confirmed
+from service.partners.wire import (
+    ConsoleApplication,
+    KeyName,
+    NewMember,
+    PartnerApproval,
+    PartnerNote,
+    ReturnUrl,
+)
+from tests.pages.customers import onboarding
+from tests.pages.visitor import Visitor
+from tests.tables import every_row
+from tests.world import STAFF
+
+MEMBER, TEAM = "dev@example.com", "team@example.com"
+ENTERED = 'a"/\u00ad<b'
+"""Which no field takes: no website, no URL, no address, and in a name something is not seen."""
+
+
+@pytest.fixture
+async def forms(world):
+    """Return each type of form: who posts it, where, and with what else."""
+    partner, partners = await world.partner(), world.service.partners
+    await partners.add_member(partner.partner_id, MEMBER, STAFF)
+    await world.service.staff.add(TEAM, STAFF)
+    pending = await partners.add("Books", "p@example.com", STAFF)
+    member, staff = [await Visitor(world).sign_in(one) for one in (MEMBER, TEAM)]
+    console, page = f"/console/{partner.partner_id}", f"/backoffice/partners/{pending}"
+    return {
+        ConsoleApplication: (member, "/console/apply", {}),
+        KeyName: (member, f"{console}/keys", {}),
+        NewMember: (member, f"{console}/team", {}),
+        ReturnUrl: (member, f"{console}/settings", {}),
+        PartnerApproval: (staff, f"{page}/approve", {}),
+        PartnerNote: (staff, f"{page}/review", {"version": "0"}),
+        Confirmed: (Visitor(world), await onboarding(world, partner), {}),
+    }
+
+
+async def test_each_field_says_what_it_refuses_and_keeps_it(forms):
+    """Also where it is of another form than its type takes: no form comes back in silence."""
+    with every_row() as row:
+        for type_, (visitor, path, more) in forms.items():
+            for one in msgspec.structs.fields(type_):
+                with row(type_.__name__, one.name):
+                    answer = await visitor.post(path, **more, **{one.name: ENTERED})
+                    assert answer.status_code == 400
+                    assert f'id="{one.name}-fault"' in answer.text
+                    assert visible(ENTERED) in kept(answer.text, one.name)
+
+
+def kept(page, name):
+    """Return what a page's fields of a name hold."""
+    found = re.findall(rf'<input id="{name}"[^>]* value="([^"]*)"', page)
+    found += re.findall(rf'<textarea id="{name}"[^>]*>([^<]*)</textarea>', page)
+    return [html.unescape(one) for one in found]
+
+
+async def test_a_website_is_taken_as_it_is_copied_from_a_browser(world, forms):
+    """With what stands before and after its host, in an application and an approval."""
+    partners = world.service.partners
+    copied = {"website": "https://WWW.Example.com/"}
+    visitor, path, _ = forms[ConsoleApplication]
+    applied = await visitor.post(path, company="C", contact_name="N", use="U", **copied)
+    partner_id = applied.headers["location"].rpartition("/")[2]
+    assert (await partners.look(partner_id)).website == "www.example.com"
+    staff, path, _ = forms[PartnerApproval]
+    assert (await staff.post(path, **copied)).status_code == 303
+    approved = await partners.profile(path.split("/")[3])
+    assert approved.website == "www.example.com"
