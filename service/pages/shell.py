@@ -33,7 +33,7 @@ from service.pages.visit import (
     SignInNeeded,
     person_of,
 )
-from service.pages.words import TEXTS, seen, stored, text
+from service.pages.words import TEXTS, entered, seen, stored, text
 
 _OUR_PATH: Final = re.compile(r"(?!.*//)/[!-\[\]-~]{0,511}")
 """ASCII without white space, controls or backslash, nowhere two slashes in a row."""
@@ -60,7 +60,7 @@ TEMPLATES: Final = Environment(
 cast("dict[str, object]", TEMPLATES.globals).update(
     {"t": text, "stored": stored, "asset": asset_path}
 )
-TEMPLATES.filters.update(amount=amount, day=day, grouped=grouped, moment=moment)
+TEMPLATES.filters.update(amount=amount, day=day, entered=entered, grouped=grouped, moment=moment)
 
 
 def page(request: AnyRequest, template: str, status: int = 200, **context: object) -> Html:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from service.core.unseen import visible
+from service.core.unseen import name_fault, removed, visible
 
 LANGUAGE: Final = "en"
 SHOWN_MAX: Final = 60
@@ -57,3 +57,13 @@ def stored(group: str, value: object, /, **values: object) -> Markup:
 def seen(value: object) -> object:
     """Return a value as pages show it: of a text that is no markup of ours, every character."""
     return visible(value) if type(value) is str else value
+
+
+def entered(value: object, kept: object = ()) -> Markup:
+    """Return what a field holds, which comes back as it stands there: never a picture of it.
+
+    What nobody sees is left out of what others wrote. It is kept where faults say what is wrong
+    with it, and in what people look for, or write themselves.
+    """
+    given = str(value or "")
+    return escape(given if kept or name_fault(given) is None else removed(given))

@@ -344,14 +344,14 @@ async def test_what_nobody_sees_is_shown_wherever_a_partner_wrote_it(world):
     body = {"partner_user_id": evil, "label": evil}
     link = local((await partner.call("POST", "/connect-requests", json=body)).json()["connect_url"])
     names = dict.fromkeys(("company_name", "user_name", "partner_user_id"), evil)
-    invited = await onboarding(world, partner, **names)
+    await onboarding(world, partner, **names)
     await world.service.partners.add_member(partner.partner_id, EMAIL, STAFF)
     await world.service.staff.add(EMAIL, STAFF)
     visitor = await Visitor(world).sign_in(EMAIL)
     console, backoffice = f"/console/{partner.partner_id}", "/backoffice"
     with every_row() as row:
         for path in (
-            *("/account", f"/account/{entity_id}/{partner.partner_id}", link, invited),
+            *("/account", f"/account/{entity_id}/{partner.partner_id}", link),
             *(f"{console}/{name}" for name in ("claims", "links", "onboardings")),
             *(f"{backoffice}/entities/{entity_id}", f"{backoffice}/timeline/{entity_id}"),
         ):
@@ -362,14 +362,15 @@ async def test_what_nobody_sees_is_shown_wherever_a_partner_wrote_it(world):
 
 
 async def test_what_nobody_sees_is_refused_in_forms(world):
-    """Where a person enters a name, at its field, which shows what was refused."""
+    """Where a person enters a name, at its field, which holds what was refused."""
     partner = await world.partner()
     path = await onboarding(world, partner)
     fields = ("company_name", "company_number", "user_name", "first_line", "country")
     answer = await Visitor(world).post(path, **dict.fromkeys(fields, "a\u202eb"))
     assert answer.status_code == 400
     assert [one for one in fields if f'id="{one}-fault"' not in answer.text] == []
-    assert 'value="a[U+202E]b"' in answer.text
+    assert 'value="a\u202eb"' in answer.text
+    assert "[U+" not in answer.text
     visitor = await Visitor(world).sign_in(EMAIL)
     form = {"company": "a\u2066b", "contact_name": "a\x85b", "use": "one\r\ntwo\u200bthree"}
     answer = await visitor.post("/console/apply", **form)
