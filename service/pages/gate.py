@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import NamedTuple
 
+from litestar import Request
 from litestar.handlers import BaseRouteHandler
 
 from projections.partners.reader import PartnersReader
@@ -12,7 +13,7 @@ from service.http.bodies import AnyRequest
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.events import Cause
 from service.pages.site_map import Page
-from service.pages.visit import AnyConnection, ProofNeeded, signed_in
+from service.pages.visit import AnyConnection, ProofNeeded, SignInNeeded, read_form, signed_in
 from service.partners.commands import PartnerCommands
 from service.people.sessions import Person
 from service.people.staff import StaffCommands
@@ -90,7 +91,21 @@ def page_guard(
                 raise ProofNeeded
             state["staff_id"] = staff_id
 
-    return guard
+    return _keeping_forms(guard)
+
+
+def _keeping_forms(guard: PageGuard) -> PageGuard:
+    """Return a guard that reads a form before its sender is led away: it waits for them."""
+
+    async def keeping(connection: AnyConnection, handler: BaseRouteHandler) -> None:
+        try:
+            await guard(connection, handler)
+        except (SignInNeeded, ProofNeeded):
+            if isinstance(connection, Request):
+                await read_form(connection)
+            raise
+
+    return keeping
 
 
 async def _charge(limiter: RateLimiter, connection: AnyConnection, person: Person) -> None:

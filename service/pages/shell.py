@@ -23,6 +23,7 @@ from service.http.responses import (
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
+from service.pages.carried import carried_of, filled, forgotten, waiting
 from service.pages.formats import amount, day, grouped, moment
 from service.pages.site_map import Html, Page, RoutedPage, site_map_of
 from service.pages.visit import (
@@ -67,7 +68,8 @@ def page(request: AnyRequest, template: str, status: int = 200, **context: objec
     """Return a page of `templates/`. It knows who is signed in, and the form's token.
 
     Templates: `t(name, …)` is a text, `stored(group, value, …)` that of a value which a row has;
-    a field named `csrf_name` with the value `csrf` goes into every form.
+    a field named `csrf_name` with the value `csrf` goes into every form. A form that
+    waited for its sender is filled in once.
     """
     state = request.scope["state"]
     state["headers"].update(HEADERS)  # for what is refused before the visitor is known
@@ -78,7 +80,15 @@ def page(request: AnyRequest, template: str, status: int = 200, **context: objec
         path=request.url.path,
         **context,
     )
-    return Response(html.encode(), status_code=status, media_type="text/html")
+    carried = carried_of(request)
+    notice = TEMPLATES.get_template("carried.html").render() if carried else ""
+    form = filled(html, carried, request.url.path, notice) if carried else None
+    return Response(
+        (form or html).encode(),
+        status_code=status,
+        media_type="text/html",
+        cookies=forgotten() if form else (),
+    )
 
 
 class Frame(NamedTuple):
@@ -171,12 +181,12 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
 
 def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
     """Lead to the sign-in page, and back afterwards: from a form, to the page that it stands on."""
-    return lead_to(with_next("/sign-in", _way_back(request)))
+    return lead_to(with_next("/sign-in", _way_back(request)), waiting(request))
 
 
 def on_proof_needed(request: AnyRequest, _error: ProofNeeded) -> Html:
     """Lead to proving who one is, and back afterwards, as from signing in."""
-    return lead_to(with_next("/proof", _way_back(request)))
+    return lead_to(with_next("/proof", _way_back(request)), waiting(request))
 
 
 def on_session_changed(request: AnyRequest, _error: SessionChanged) -> Html:

@@ -17,6 +17,7 @@ from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
+from service.pages.carried import forgotten
 from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
@@ -97,7 +98,7 @@ def sign_in_router(
         token = request.scope["state"]["session"]
         if token is not None:
             await sessions.end(token)
-        return lead_to("/sign-in", [no_cookie()])
+        return lead_to("/sign-in", [no_cookie(), *forgotten()])
 
     asking = _asking(sign_in, marks, limiter, origin)
     return OneOffRouter("/", route_handlers=[*asking, confirm, redeem, sign_out])

@@ -60,7 +60,10 @@ HEADERS: Final = {
 
 
 class SignInNeeded(Exception):
-    """The page is for people who are signed in; the handler redirects them to sign in, and back."""
+    """The page is for people who are signed in; the handler redirects them to sign in, and back.
+
+    A form that was read waits for them, as with ProofNeeded.
+    """
 
 
 class SessionChanged(Exception):
@@ -93,12 +96,18 @@ class Visits(ASGIMiddleware):
         await next_app(scope, receive, send)
 
     async def recognise(self, scope: Scope) -> None:
-        """Put whoever has a session into the request's state, with the token of their forms."""
+        """Put whoever has a session into the request's state, with the token of their forms.
+
+        And the key of forms that wait until their sender is signed in.
+        """
         state, token = scope["state"], cookie_of(Headers.from_scope(scope), COOKIE)
         person = await self.sessions.read(token) if token else None
+        if person is None and scope.get("method") in _SAFE:
+            return
+        secrets = await self.secrets.get()
+        state["form_key"] = secrets.derived("form", "")
         if person is not None:
             state["person"], state["session"] = person, token
-            secrets = await self.secrets.get()
             state["csrf"] = secrets.link_token("csrf", person.session_id)
 
     def _refuse_foreign(self, headers: Headers) -> None:

@@ -36,6 +36,8 @@ from service.people.sessions import Person
 CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
 CREDENTIAL_CHARACTERS_MAX: Final = 8_000
 """A response without attestation is a tenth of that."""
+CREDENTIAL: Final = "credential"
+"""The field of a form that has the browser's answer."""
 SECONDS_DIGITS_MAX: Final = 12
 SERVICE_NAME: Final = "claim-ledger"
 
@@ -139,7 +141,7 @@ class Ceremonies:
         self, person: Person, purpose: Purpose, form: Mapping[str, str]
     ) -> tuple[bytes, str]:
         """Return the challenge that a form answers, and the answer; refuse one that is not ours."""
-        challenge, credential = form.get("challenge", ""), form.get("credential", "")
+        challenge, credential = form.get("challenge", ""), form.get(CREDENTIAL, "")
         seconds = challenge.partition(".")[0]
         is_number = seconds.isascii() and seconds.isdigit() and len(seconds) <= SECONDS_DIGITS_MAX
         at = int(seconds) if is_number else 0

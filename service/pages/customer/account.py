@@ -16,6 +16,7 @@ from service.facts.access import Access
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
+from service.pages.carried import forgotten
 from service.pages.customer.connect import ProfileOf, entities_of, own_entity
 from service.pages.customer.passing_on import ways
 from service.pages.gate import customer_cause
@@ -107,7 +108,7 @@ def account_router(
         """End every session of the person."""
         proofs.require_recent(request)
         await proofs.sessions.end_others(signed_in(request).person_id)
-        return lead_to("/sign-in", [no_cookie()])
+        return lead_to("/sign-in", [no_cookie(), *forgotten()])
 
     handlers = [connected, account, confirm, disconnect, mails, sign_out]
     return OneOffRouter("/", route_handlers=handlers)

@@ -1,0 +1,186 @@
+"""A form that waits while its sender signs in, or proves who they are, and is filled in afterwards.
+
+What was posted waits in the browser that posted it: in cookies that only the service reads,
+encrypted and bound to their sender. Nothing is ever sent by itself: the form of the same path is
+shown with what was entered, and its sender sends it again.
+"""
+
+import html
+import re
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from itertools import zip_longest
+from typing import Final
+
+import msgspec
+from litestar.datastructures import Cookie, Headers
+
+from service.http.bodies import AnyRequest
+from service.ledger.encryption import DecryptionFailed, decrypt, encrypt
+from service.pages.visit import CSRF_FIELD, cookie_of, host_cookie, no_cookie, person_of
+from service.people.ceremonies import CREDENTIAL
+
+COOKIES: Final = ("__Host-form-0", "__Host-form-1")
+COOKIE_CHARACTERS_MAX: Final = 3_500
+"""A browser keeps 4,096 with the name; proxies take 8 KiB of all cookies together. Both hold any
+form of ours, as long as its fields may be; a larger one is not kept."""
+LIFETIME: Final = timedelta(minutes=30)
+"""Long enough for a link that is asked for, and its mail."""
+
+_BOUND_TO: Final = b"form"
+_FORM: Final = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
+_CONTROL: Final = re.compile(
+    r"<(input)\b([^>]*)>()"
+    r"|<(textarea)\b([^>]*)>([^<]*)</textarea>"
+    r"|<(select)\b([^>]*)>(.*?)</select>",
+    re.DOTALL,
+)
+_OPTION: Final = re.compile(r"<option\b([^>]*)>")
+_ATTRIBUTE: Final = re.compile(r'([\w-]+)(?:="([^"]*)")?')
+
+Attributes = dict[str, str | None]
+"""Of a tag, by name; None for one without a value."""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """What was posted, where, and the look-up of its sender: empty where nobody was signed in."""
+
+    path: str
+    sender: str
+    fields: Mapping[str, str]
+
+
+def waiting(request: AnyRequest) -> Sequence[Cookie]:
+    """Return the cookies in which a posted form waits; none where no form was read.
+
+    A passkey's answer is no form: the one that it is asked for goes on waiting.
+    """
+    state, person = request.scope["state"], person_of(request)
+    form: Mapping[str, str] | None = state.get("form")
+    if form is None or CREDENTIAL in form:
+        return []
+    fields = {name: value for name, value in form.items() if name != CSRF_FIELD}
+    sender = person.address_hash if person else ""
+    return _cookies(state["form_key"], Carried(request.url.path, sender, fields))
+
+
+def carried_of(request: AnyRequest) -> Carried | None:
+    """Return the form that waits in this browser for whoever is signed in, if there is one."""
+    person = person_of(request)
+    if person is None or request.method != "GET":
+        return None
+    carried = opened(request.scope["state"]["form_key"], request.headers)
+    return carried if carried and carried.sender in {"", person.address_hash} else None
+
+
+def forgotten() -> list[Cookie]:
+    """Return the cookies after which no form waits."""
+    return [no_cookie(name) for name in COOKIES]
+
+
+def filled(page: str, carried: Carried, here: str, notice: str) -> str | None:
+    """Return a page whose form of the carried path holds what was entered; None if it has none.
+
+    `here` is the path of the page, to which a form without an action is sent. `notice` goes before
+    the fields. Pages are ours: what others wrote has no `<`, `>` or `"` in them.
+    """
+    forms = [
+        found
+        for found in _FORM.finditer(page)
+        if html.unescape(_attributes(found[1]).get("action") or here) == carried.path
+    ]
+    if len(forms) > 1:  # such as one for each business: the one that names what was posted
+        forms = [found for found in forms if _hidden(found[2]).items() <= carried.fields.items()]
+    if not forms:
+        return None
+    (form, *_) = forms
+    start, end = form.span(2)
+    return page[:start] + _filled(form[2], carried.fields, notice) + page[end:]
+
+
+def _cookies(key: bytes, carried: Carried) -> list[Cookie]:
+    packed = zlib.compress(msgspec.json.encode(carried), level=9)
+    text = urlsafe_b64encode(encrypt(key, packed, _BOUND_TO)).decode()
+    size = COOKIE_CHARACTERS_MAX
+    parts = [text[start : start + size] for start in range(0, len(text), size)]
+    if len(parts) > len(COOKIES):
+        return forgotten()
+    return [
+        host_cookie(name, part, LIFETIME) if part else no_cookie(name)
+        for name, part in zip_longest(COOKIES, parts)
+    ]
+
+
+def opened(key: bytes, headers: Headers) -> Carried | None:
+    """Return what waits; None for nothing, and for whatever the service did not put there."""
+    text = "".join(cookie_of(headers, name) or "" for name in COOKIES)
+    try:
+        packed = decrypt(key, urlsafe_b64decode(text), _BOUND_TO)
+    except (DecryptionFailed, ValueError):  # ValueError: not in Base64
+        return None
+    return msgspec.json.decode(zlib.decompress(packed), type=Carried)
+
+
+def _filled(form: str, fields: Mapping[str, str], notice: str) -> str:
+    """Return what is in a form, with the fields that a person sees as they were sent."""
+    seen = 0
+
+    def control(found: re.Match[str]) -> str:
+        nonlocal seen
+        tag, attributes, inner = (one for one in found.groups() if one is not None)
+        given = _attributes(attributes)
+        name = given.get("name")
+        if name is None or given.get("type") == "hidden":
+            return found[0]
+        seen += 1
+        if tag == "input":
+            return _input(given, name, fields)
+        if tag == "select":
+            return f"<select{attributes}>{_chosen(inner, fields.get(name))}</select>"
+        sent = fields.get(name)
+        return f"<textarea{attributes}>{inner if sent is None else html.escape(sent)}</textarea>"
+
+    inside = _CONTROL.sub(control, form)
+    return notice + inside if seen else form
+
+
+def _input(given: Attributes, name: str, fields: Mapping[str, str]) -> str:
+    kind, sent = given.get("type"), fields.get(name)
+    if kind == "checkbox":
+        return _tag("input", given, "checked", is_on=sent is not None)
+    if kind == "radio":
+        return _tag("input", given, "checked", is_on=_value(given) == sent)
+    return _tag("input", given if sent is None else given | {"value": html.escape(sent)})
+
+
+def _chosen(options: str, sent: str | None) -> str:
+    def option(found: re.Match[str]) -> str:
+        given = _attributes(found[1])
+        return _tag("option", given, "selected", is_on=_value(given) == sent)
+
+    return _OPTION.sub(option, options)
+
+
+def _hidden(form: str) -> dict[str, str]:
+    """Return the fields of a form that nobody sees, but for its token."""
+    inputs = [_attributes(found[2]) for found in _CONTROL.finditer(form) if found[1]]
+    hidden = {one["name"]: _value(one) for one in inputs if one.get("type") == "hidden"}
+    return {name: value for name, value in hidden.items() if name and name != CSRF_FIELD}
+
+
+def _attributes(text: str) -> Attributes:
+    return {found[1]: found[2] for found in _ATTRIBUTE.finditer(text)}
+
+
+def _value(given: Attributes) -> str:
+    return html.unescape(given.get("value") or "")
+
+
+def _tag(tag: str, given: Attributes, flag: str = "", *, is_on: bool = False) -> str:
+    """Return a tag, in which a flag is set or is not."""
+    kept = {name: value for name, value in given.items() if name != flag}
+    kept |= {flag: None} if is_on else {}
+    texts = (name if value is None else f'{name}="{value}"' for name, value in kept.items())
+    return f"<{tag} {' '.join(texts)}>"

@@ -1,0 +1,227 @@
+"""What was entered in a form whose sender has to sign in, or prove who they are: it is kept."""
+
+from datetime import timedelta
+from random import Random
+from string import ascii_letters
+from typing import Any, NamedTuple
+
+import pytest
+import pytest_asyncio
+
+from service.pages.carried import COOKIES, Carried, filled
+from service.pages.site_map import RoutedPage
+from service.pages.visit import COOKIE
+from service.partners.wire import WORDS_CHARACTERS_MAX
+from tests.pages.customers import onboarding
+from tests.pages.forms import Form, forms_of
+from tests.pages.people import People
+from tests.pages.visitor import Visitor
+from tests.tables import every_row
+from tests.world import STAFF
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CONSOLE, BACKOFFICE = "/console/{partner_id:str}", "/backoffice"
+ENDPOINT = "https://other.example.com/hooks"
+CHINESE = [chr(one) for one in range(0x4E00, 0x9E00)]
+
+FORMS: dict[str, dict[str, str]] = {
+    "/account/mails": {"stage_mails": "on"},
+    "/console/apply": {"company": "C", "contact_name": "N", "website": "", "use": "U"},
+    f"{CONSOLE}/keys": {"name": "Billing server", "mode": "live"},
+    f"{CONSOLE}/keys/{{key_id:str}}/roll": {"overlap": "7d"},
+    f"{CONSOLE}/settings": {"return_url": "https://example.com/back", "return_link": "on"},
+    f"{CONSOLE}/team": {"email": "new@example.com"},
+    f"{CONSOLE}/webhooks": {"url": ENDPOINT, "mode": "live", "claim.created": "on"},
+    f"{CONSOLE}/webhooks/{{endpoint_id:str}}": {"url": ENDPOINT, "claim.created": "on"},
+    f"{CONSOLE}/webhooks/{{endpoint_id:str}}/replay": {"position": "7"},
+    BACKOFFICE: {"sought": "ptn_none"},
+    f"{BACKOFFICE}/claims/{{claim_id:str}}/stage": {"stage": "none"},
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/approve": {"website": "www.other.example"},
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/decline": {"reason": ""},
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/review": {"note": "Fine.", "register": "on"},
+}
+"""The forms in which people enter something, by route; and what they accept, but for forms that
+take no proof, of which nothing is to be done."""
+PROVED = {
+    *(f"{CONSOLE}{path}" for path in ("/keys", "/keys/{key_id:str}/roll", "/settings", "/team")),
+    *(f"{CONSOLE}/webhooks{path}" for path in ("", "/{endpoint_id:str}")),
+    *(f"{CONSOLE}/webhooks/{{endpoint_id:str}}/replay",),
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/approve",
+}
+"""Those of them that take a fresh proof."""
+
+
+class Place(NamedTuple):
+    """A form's route, its path, and the path of the page on which it stands."""
+
+    route: str
+    email: str
+    path: str
+    page: str
+
+
+class Entering(People):
+    """Everybody, and the forms that they fill in."""
+
+    async def prepare(self) -> None:
+        """Let somebody have applied, too."""
+        await super().prepare()
+        told = {"contact_name": "N", "use": "U", "website": "www.famous-bank.example"}
+        self.pending = await self.world.service.partners.apply(
+            company="Books", company_number=None, email="p@example.com", cause=STAFF, **told
+        )
+
+    def place(self, page: RoutedPage) -> Place:
+        """Return where a form is."""
+        who = {"signed-in": "customer", "approved": "member"}.get(page.who, page.who)
+        path = self.url(page)
+        if page.path.endswith(("/approve", "/decline")):
+            path = path.replace(self.values["partner_id"], self.pending)
+        return Place(page.path, f"{who}@example.com", path, self.site_map.page_of_form(path))
+
+    @property
+    def places(self) -> list[Place]:
+        """Every form of people who are signed in."""
+        return [self.place(one) for one in self.posts if one.who not in {"public", "token"}]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def people(shared) -> Entering:
+    """Return everybody involved."""
+    everybody = Entering(shared)
+    await everybody.prepare()
+    return everybody
+
+
+async def form_at(visitor: Visitor, place: Place) -> Form:
+    """Open the page of a form."""
+    page = (await visitor.get(place.page)).text
+    return forms_of(page, place.page).get(place.path, Form(place.path))
+
+
+async def test_what_was_entered_survives_signing_in(people):
+    """In every form that somebody fills in: it is shown as it was sent, once, and nothing is done.
+
+    Another person's sign-in shows nothing of it.
+    """
+    found = set[str]()
+    with every_row() as row:
+        for place in people.places:
+            with row(place.route):
+                visitor = await Visitor(people.world).sign_in(place.email)
+                form = await form_at(visitor, place)
+                if not form.fields:
+                    continue
+                found.add(place.route)
+                changed = form.changed()
+                visitor.client.cookies.delete(COOKIE)
+                answer = await visitor.post(place.path, **form.posted(changed))
+                assert answer.headers["location"].startswith("/sign-in?next=")
+                await visitor.sign_in(place.email)
+                assert (await form_at(visitor, place)).fields == changed
+                assert (await form_at(visitor, place)).fields == form.fields
+    assert found == set(FORMS)
+
+
+async def test_what_was_entered_survives_a_proof(people, monkeypatch):
+    """Where a form takes one. Only its sender sees it, in the browser that sent it."""
+    asked = set[str]()
+    with every_row() as row:
+        for place in people.places:
+            if place.route not in FORMS:
+                continue
+            with row(place.route):
+                visitor = await Visitor(people.world).sign_in(place.email)
+                form = await form_at(visitor, place)
+                sent = dict.fromkeys(form.fields, "") | FORMS[place.route]
+                with monkeypatch.context() as stale:
+                    stale.setattr("service.people.sessions.FRESH", timedelta())
+                    answer = await visitor.post(place.path, **form.posted(sent))
+                if "/proof?next=" not in answer.headers.get("location", ""):
+                    continue
+                asked.add(place.route)
+                assert "csrf" not in "".join(answer.headers.get_list("set-cookie"))
+                await visitor.sign_in("second@example.com")
+                assert (await form_at(visitor, place)).fields in ({}, form.fields)
+                await visitor.sign_in(place.email)
+                assert (await form_at(visitor, place)).fields == sent
+    assert asked == PROVED
+
+
+async def test_no_website_is_approved_that_nobody_entered(people, monkeypatch):
+    """What the applicant says is no value of the form: not at first, and not after a proof."""
+    await people.world.service.staff.add("team@example.com", STAFF)
+    staff = await Visitor(people.world).sign_in("team@example.com")
+    path = f"/backoffice/partners/{people.pending}"
+    place = Place("", "", f"{path}/approve", path)
+    assert "www.famous-bank.example" in (await staff.get(path)).text
+    assert (await form_at(staff, place)).fields == {"website": ""}
+    monkeypatch.setattr("service.people.sessions.FRESH", timedelta())
+    await staff.post(place.path, website="")
+    shown = await staff.get(path)
+    assert forms_of(shown.text, path)[place.path].fields == {"website": ""}
+    assert "Nothing has been sent yet." in shown.text
+
+
+async def test_an_onboarding_waits_for_signing_in(people):
+    """Its person's link was given to the partner, too."""
+    service, partner = people.world.service, await people.world.partner()
+    path = await onboarding(people.world, partner)
+    visitor = await Visitor(people.world).sign_in("new@example.com")
+    place = Place("", "", path, path)
+    form = await form_at(visitor, place)
+    await service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    given = await onboarding(people.world, partner, "given@example.com")
+    changed = form.changed()
+    stranger = Visitor(people.world)
+    answer = await stranger.post(given, **form.posted(changed))
+    assert answer.headers["location"] == f"/sign-in?next={given}"
+    await stranger.sign_in("given@example.com")
+    assert (await form_at(stranger, Place("", "", given, given))).fields == changed
+
+
+async def test_the_longest_form_waits_and_signing_out_ends_it(people):
+    """In letters that take three bytes; what is larger than any form is not kept."""
+    visitor, path, drawn = Visitor(people.world), "/console/apply", Random(7)  # noqa: S311 - no secret
+    longest = {"company": 255, "contact_name": 255, "company_number": 60}
+    longest |= {"use": WORDS_CHARACTERS_MAX}
+    sent = {
+        name: "".join(drawn.choices(CHINESE, k=characters)) for name, characters in longest.items()
+    } | {"website": "".join(drawn.choices(ascii_letters, k=253))}
+    await visitor.post(path, **sent)
+    await visitor.sign_in("long@example.com")
+    assert set(COOKIES) <= set(visitor.client.cookies)
+    assert (await form_at(visitor, Place("", "", path, path))).fields == sent
+    assert set(COOKIES) & set(visitor.client.cookies) == set()
+    stranger = Visitor(people.world)
+    for use, cookies in (("Short.", 1), ("".join(drawn.choices(ascii_letters, k=15_000)), 0)):
+        answer = await stranger.post(path, use=use)
+        assert answer.headers["location"] == f"/sign-in?next={path}"
+        assert len(set(COOKIES) & set(stranger.client.cookies)) == cookies
+    await stranger.post(path, use="Short.")
+    await stranger.post("/sign-out")
+    assert set(COOKIES) & set(stranger.client.cookies) == set()
+
+
+async def test_what_is_no_form_of_ours_fills_nothing(people):
+    """Whatever is planted in the cookies."""
+    for planted in ("", "x", "AAAA", "A" * 3_500, "é"):
+        visitor = await Visitor(people.world).sign_in("planted@example.com")
+        cookies = f"{COOKIE}={visitor.session}; {COOKIES[0]}={planted}; {COOKIES[1]}={planted}"
+        visitor.client.cookies.clear()
+        answer = await visitor.get("/console/apply", headers={"Cookie": cookies.encode()})
+        assert answer.status_code == 200
+        fields: Any = forms_of(answer.text, "/console/apply")["/console/apply"].fields
+        assert set(fields.values()) == {""}
+
+
+async def test_of_forms_to_one_place_the_one_that_was_sent_is_filled():
+    """Of several businesses, by the field that names it."""
+    one = '<form method="post" action="/mails"><input type="hidden" name="id" value="{0}">'
+    one += '<input type="checkbox" name="told"><button>Save {0}</button></form>'
+    page = one.format(1) + one.format(2)
+    carried = Carried("/mails", "", {"id": "2", "told": "on"})
+    shown = filled(page, carried, "/", "")
+    assert shown == page[::-1].replace('"dlot"=eman', 'dekcehc "dlot"=eman', 1)[::-1]
+    assert filled(page, Carried("/other", "", {}), "/", "") is None
