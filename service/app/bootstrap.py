@@ -87,7 +87,7 @@ class Service:
             [PartnersProjector(), StaffProjector(), EndpointsProjector()],
         )
         database = self.accounts.database
-        self.people_of_log = People(database)
+        self.people_of_log = People(self.accounts)
         self.secrets = ServiceKeyStore(database, ring)
         make_batcher = Batcher if settings.otlp_url is None else TracedBatcher
         self.partner_list = PartnersReader(self.accounts, make_batcher)

@@ -49,6 +49,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
       which the first one is. They are no fault of the log, which has them for good. The number is
       None where it is not known: of a file, without the ledger of accounts, or where the events
       themselves do not hold.
+    - `unproven_actors` is the number of events that made somebody known who could act, wait for
+      their number, and may be anybody's: nobody without the master keys can tell.
     """
 
     ledger: str
@@ -67,6 +69,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     fault: str | None = None
     actor_faults: int | None = None
     actors_fault: str | None = None
+    unproven_actors: int = 0
     countersigned: Countersigned = Countersigned()
 
     @classmethod
@@ -108,10 +111,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             fault=fault.sentence if fault else None,
         )
 
-    def with_actors(self, first: Fault | None, count: int) -> Self:
+    def with_actors(self, first: Fault | None, count: int, unproven: int = 0) -> Self:
         """Return the verdict on the same log with what its actors were found to be."""
         sentence = None if first is None else first.sentence
-        return msgspec.structs.replace(self, actor_faults=count, actors_fault=sentence)
+        return msgspec.structs.replace(
+            self, actor_faults=count, actors_fault=sentence, unproven_actors=unproven
+        )
 
     def with_fault(self, fault: Fault) -> Self:
         """Return the verdict on the same log where a fault was found beside it."""

@@ -40,7 +40,7 @@ async def forge(database_url, tmp_path):
     async with world_on(settings, tmp_path, follow=False) as world:
         await world.service.staff.add(TEAM, STAFF)
         await Sequencer(world.service.accounts).step()
-        live, people = world.service.modes["live"].ledger, People(world.service.accounts.database)
+        live, people = world.service.modes["live"].ledger, People(world.service.accounts)
 
         async def append():
             moved, cause = ClaimStageChanged("clm_1", "settled"), Cause("staff:stf_x", "req_1")

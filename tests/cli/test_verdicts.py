@@ -48,6 +48,13 @@ def test_the_verdict_of_a_verification_says_what_it_rests_on(capsys):
     assert bad.verdict == "WRONG: test: an event is gone"
 
 
+def test_a_verdict_without_the_keys_says_whose_word_it_takes():
+    """Where events wait by which somebody could act."""
+    answer = answer_of([Verdict.of("live", 1, b"").with_actors(None, 0, 1)])
+    assert answer["unproven_actors"] == 1
+    assert answer.verdict.endswith("who could act is also from 1 event of unknown origin")
+
+
 MODEL = {"ledger": "live", "name": "claim_list", "rows": 7, "parked_events": 0}
 KEYS = {"events_lost": 0, "events_unfit": 0, "keys_faulty": 0}
 

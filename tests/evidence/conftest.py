@@ -3,6 +3,7 @@
 from tests.evidence.checkpointing import add, attack, checkpoints, place
 from tests.evidence.evidence_world import keyed
 from tests.evidence.scene import owner_connection
+from tests.evidence.watched import watched
 from tests.ledger.wired import accounts, service
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "owner_connection",
     "place",
     "service",
+    "watched",
 ]

@@ -9,7 +9,7 @@ import pytest
 from service.core.ids import derived_id
 from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
 from service.evidence.verify.expectations import Evidence
-from service.evidence.verify.known_actors import KnownActors
+from service.evidence.verify.known_actors import Accounts, KnownActors
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.rows import LogRow
 from service.evidence.verify.streams import Streams
@@ -297,7 +297,9 @@ async def test_a_forged_actor_is_found_in_a_real_ledger(service):
 
     async def verdict(ledger):
         return await verify_ledger(
-            service.ledger(ledger).database, Evidence(()), accounts=service.accounts.database
+            service.ledger(ledger).database,
+            Evidence(()),
+            accounts=Accounts(service.accounts.database),
         )
 
     registered = EntityRegistered("ent_1", established=True)

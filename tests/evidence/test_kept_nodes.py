@@ -45,7 +45,7 @@ class Kept:
 
     def __init__(self, ledger):
         self.ledger, self.days = ledger, 0
-        self.keeper, self.people = TreeNodes(ledger), People(ledger.database)
+        self.keeper, self.people = TreeNodes(ledger), People(ledger)
         began = ledger.clock()
         ledger.clock = lambda: began + timedelta(days=self.days)
 

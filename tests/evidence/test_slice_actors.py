@@ -1,75 +1,20 @@
 """The worker looks at who the events of a log are of, a slice at a time."""
 
 import asyncio
-from datetime import timedelta
-from uuid import uuid4
 
-import pytest
-
-from service.core.ids import derived_id
-from service.evidence.checkpoints.finding import beside_finding, finding
-from service.evidence.log_findings import ACTORS, NOTHING_FOUND
+from service.evidence.checkpoints.finding import finding
+from service.evidence.log_findings import NOTHING_FOUND
 from service.evidence.verify import people as people_module
 from service.evidence.verify import slice_beside
-from service.evidence.verify import slices as slices_module
 from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
-from service.facts.claims import ClaimStageChanged
-from service.facts.entities import EntityRegistered, entity_stream
 from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
-from service.ledger.writing import Append
 from tests.evidence.checkpointing import KEY
+from tests.evidence.watched import DAY, NOBODY
 from tests.world import settings_for, world_on
 
-DAY = 86_400
-NOBODY = f"partner:ptn_x/{derived_id('key', 'x')}"
 ROW = "update live.log_findings set {} where kind = 'actors'"
-
-
-class Watched:
-    """A ledger of claims, whose passes are made by hand."""
-
-    def __init__(self, service):
-        self.live, self.days = service.modes["live"].ledger, 0
-        self.people = People(service.accounts.database)
-        began = self.live.clock()
-        self.live.clock = lambda: began + timedelta(days=self.days)
-
-    async def act(self, actor, event=None, stream=None, *public_ids):
-        """Append an event in somebody's name."""
-        events, cause = [event or ClaimStageChanged("clm_1", "settled")], Cause(actor, "req_1")
-        async with self.live.transaction() as transaction:
-            one = Append(stream or uuid4(), 0, events, cause, public_ids=public_ids)
-            await transaction.append(one)
-        while await Sequencer(self.live).step():
-            pass
-
-    async def verify(self, people=None):
-        """Make a whole pass on another day; return how many slices it took, and what is noted."""
-        self.days, count = self.days + 1, 0
-        while await Slices(self.live, [KEY], DAY, people or self.people).slice():
-            count += 1
-        return count, await self.noted()
-
-    async def noted(self):
-        """Return what is noted of actors."""
-        return (await beside_finding(self.live))[ACTORS]
-
-
-@pytest.fixture
-async def watched(service, monkeypatch):
-    """Return a ledger with six events of people who could act, read two at a time."""
-    monkeypatch.setattr(slices_module, "SLICE_SECONDS", -1)
-    monkeypatch.setattr(slices_module, "EVENTS_MAX", 2)
-    one = Watched(service)
-    staff_id = await service.staff.add("t@example.com", Cause("system:installation", "r"))
-    await one.act("customer:ent_1")
-    registered = EntityRegistered("ent_1", established=True)
-    await one.act(f"staff:{staff_id}", registered, entity_stream("live", "ent_1"), "ent_1")
-    for actor in (f"staff:{staff_id}", "system:sandbox", "customer:per_1", "customer:ent_1"):
-        await one.act(actor)
-    return one
 
 
 async def test_a_forged_actor_is_found_and_stays_found(watched):
@@ -151,13 +96,13 @@ async def test_who_could_act_is_read_in_slices_too(watched, service, monkeypatch
     while await Sequencer(service.accounts).step():
         pass
     await watched.act(f"staff:{staff_id}")
-    count, found = await watched.verify(People(service.accounts.database))
+    count, found = await watched.verify(People(service.accounts))
     assert (count > 4, found) == (True, NOTHING_FOUND)
 
 
 async def test_who_could_act_is_read_anew_where_accounts_went_back(service, owner):
     """A restore can take both back; what was known of lost events is forgotten."""
-    people = People(service.accounts.database)
+    people = People(service.accounts)
     staff_id = await service.staff.add("u@example.com", Cause("system:installation", "r"))
     while await Sequencer(service.accounts).step():
         pass

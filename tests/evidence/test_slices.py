@@ -35,7 +35,7 @@ class Days:
 
 def slices_of(accounts, *more):
     """Return the slices of the ledger of accounts."""
-    return Slices(accounts, [KEY], DAY, People(accounts.database), *more)
+    return Slices(accounts, [KEY], DAY, People(accounts), *more)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from service.evidence.time_stamp import TimeAnchor
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.beside import misdated
 from service.evidence.verify.expectations import published_evidence
+from service.evidence.verify.known_actors import Accounts
 from service.evidence.verify.ledger_verifier import size_of, verify_ledger
 from service.facts.caller import LEDGERS
 
@@ -169,7 +170,8 @@ async def verify(
     that a later lineage names as lost. An export of a part proves that part: `from`, `entity` and
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
     absent. With them, it also checks that this service wrote every event, those that wait for their
-    numbers included.
+    numbers included. Without them, a waiting event may say that somebody could act:
+    `unproven_actors` counts those.
     """
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
@@ -182,7 +184,6 @@ async def verify(
     if given is not None and given.ledger not in names:
         message = f"it is of {given.origin}; expected one of {', '.join(names)}"
         raise click.BadParameter(message, param_hint="--checkpoint")
-    accounts = service.accounts.database
     verdicts: list[Verdict] = []
     demands = Demands(policy, time_anchor)
     has_ring = has_master_keys(service.settings)
@@ -202,6 +203,8 @@ async def verify(
             # Anew for each: another key may sign by the time that the others were read.
             roots = await service.secrets.known_events() if has_ring else None
             event_keys = None if roots is None else roots.of_ledger(log.name)
+            accounts_keys = None if roots is None else roots.of_ledger("accounts")
+            accounts = Accounts(service.accounts.database, accounts_keys)
             verdicts.append(
                 await verify_ledger(
                     log.database, evidence, advance, accounts, event_keys, target.spares
@@ -253,6 +256,9 @@ def _verdict(
     published = [one.published for one in verdicts if one.published is not None]
     if published:
         parts.append(f"compared with {counted(sum(published), 'published one')}")
+    unproven = max((one.unproven_actors for one in verdicts), default=0)
+    if unproven:
+        parts.append(f"who could act is also from {counted(unproven, 'event')} of unknown origin")
     if explained is not None:
         parts += [
             explained.told(one.ledger, one.actor_faults) for one in verdicts if one.actor_faults
@@ -288,6 +294,8 @@ def _fields(verdict: Verdict, explained: ExplainedActors | None) -> Fields:
     names += ("set_aside", "set_aside_size", "position", "fault")
     fields: Fields = {"ok": _is_fine(verdict, explained)}
     fields |= {name: getattr(verdict, name) for name in names} | fields_of(verdict.countersigned)
+    if verdict.unproven_actors:
+        fields["unproven_actors"] = verdict.unproven_actors
     if explained is not None and verdict.actor_faults:
         fields["actor_faults"] = verdict.actor_faults
         fields["explained_actors"] = explained.of(verdict.ledger)

@@ -139,6 +139,10 @@ class Actors:
         """Return the streams of entities that were not looked for yet."""
         return [one.stream for one in self._waiting]
 
+    def lacking(self) -> set[UUID]:
+        """Return those of them that were not registered yet."""
+        return {one for one in self.waiting() if not self._streams.has_begun(one)}
+
     def faults(self) -> tuple[Fault | None, int]:
         """Return the first fault, and how many there are, where no entity can still come."""
         self._settle(0)

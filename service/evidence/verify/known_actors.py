@@ -4,6 +4,8 @@ Times are compared as text, in the form that events have (UTC, from the year dow
 of SLACK: a command was admitted a moment before its event, perhaps by another machine's clock.
 """
 
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
@@ -11,7 +13,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from service.evidence.rolled_back import rolled_back
-from service.ledger.database import Database
+from service.ledger.binding import BOUND_TOPIC, binding_of, boundary_stream
+from service.ledger.database import Database, Row
+from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
 SLACK: Final = timedelta(minutes=5)
@@ -20,8 +24,16 @@ NEVER: Final = "~"
 """After every time."""
 STATEMENT_SECONDS_MAX: Final = 3600.0
 
-_PREFETCH: Final = 500
+_ROWS_MAX: Final = 500
 _SQL = queries("service.evidence.verify")
+_BOUND = queries("service.ledger").bound
+
+
+class Accounts(NamedTuple):
+    """The ledger of accounts; without its `keys`, nobody knows who wrote what it says."""
+
+    database: Database
+    keys: EventKeys | None = None
 
 
 class Span(NamedTuple):
@@ -68,24 +80,43 @@ class KnownActors:
     """All keys, members and members of staff that ever existed: about 400 bytes each.
 
     `members` are by person. `unnamed` are those whose event does not name the person: in events of
-    earlier releases, it is encrypted.
+    earlier releases, it is encrypted. `unproven` events that wait for their number have made
+    somebody known, and nobody has checked who wrote them.
     """
 
-    keys: dict[str, KnownKey] = field(default_factory=dict[str, KnownKey])
-    revoked: dict[str, str] = field(default_factory=dict[str, str])
-    staff: dict[str, Span] = field(default_factory=dict[str, Span])
-    members: dict[str, dict[str, Span]] = field(default_factory=dict[str, dict[str, Span]])
-    unnamed: dict[str, Span] = field(default_factory=dict[str, Span])
-    _person_of: dict[str, str] = field(default_factory=dict[str, str])
+    keys: MutableMapping[str, KnownKey] = field(default_factory=dict[str, KnownKey])
+    revoked: MutableMapping[str, str] = field(default_factory=dict[str, str])
+    staff: MutableMapping[str, Span] = field(default_factory=dict[str, Span])
+    members: MutableMapping[str, dict[str, Span]] = field(
+        default_factory=dict[str, dict[str, Span]]
+    )
+    unnamed: MutableMapping[str, Span] = field(default_factory=dict[str, Span])
+    _person_of: MutableMapping[str, str] = field(default_factory=dict[str, str])
+    unproven: int = 0
+
+    def continued(self) -> "KnownActors":
+        """Return another that knows the same, and leaves this one as it is."""
+        return KnownActors(
+            ChainMap({}, self.keys),
+            ChainMap({}, self.revoked),
+            ChainMap({}, self.staff),
+            ChainMap({}, self.members),
+            ChainMap({}, self.unnamed),
+            ChainMap({}, self._person_of),
+        )
 
     def take(self, topic: str, state: bytes) -> None:
-        """Take the next event of the ledger of accounts; a damaged one is ignored."""
+        """Take the next event of the ledger of accounts; a damaged one is ignored.
+
+        Nobody begins twice: ids are drawn anew.
+        """
         try:
             fact = _decoder.decode(state)
             at, data = _moved(fact.meta.at), fact.data
             match topic:
                 case "ApiKeyIssued":
-                    self.keys[data.key_id] = KnownKey(data.partner_id, data.mode, _span(at))
+                    key = KnownKey(data.partner_id, data.mode, _span(at))
+                    self.keys.setdefault(data.key_id, key)
                 case "ApiKeyRevoked":
                     key = self.keys[data.key_id]
                     ended = key.span.ending(_moved(data.effective_at or at))
@@ -93,14 +124,13 @@ class KnownActors:
                 case "PartnerRevoked":
                     self.revoked.setdefault(data.partner_id, at)
                 case "StaffAdded":
-                    self.staff[data.staff_id] = _span(at)
+                    self.staff.setdefault(data.staff_id, _span(at))
                 case "StaffRemoved":
                     self.staff[data.staff_id] = self.staff[data.staff_id].ending(at)
                 case "MemberAdded":
-                    self._spans_of(data.member_id, data.person_id)[data.member_id] = _span(at)
+                    self._add_member(data.member_id, data.person_id, _span(at))
                 case "MemberRemoved":
-                    spans = self._spans_of(data.member_id, self._person_of.get(data.member_id))
-                    spans[data.member_id] = spans[data.member_id].ending(at)
+                    self._remove_member(data.member_id, at)
                 case _:
                     pass
         except (msgspec.MsgspecError, ValueError, KeyError):
@@ -114,34 +144,61 @@ class KnownActors:
             return key
         return key._replace(span=key.span.ending(ended_at))
 
-    def _spans_of(self, member_id: str, person_id: str | None) -> dict[str, Span]:
+    def _add_member(self, member_id: str, person_id: str | None, span: Span) -> None:
+        if member_id in self._person_of or member_id in self.unnamed:
+            return
         if person_id is None:
-            return self.unnamed
+            self.unnamed[member_id] = span
+            return
         self._person_of[member_id] = person_id
-        return self.members.setdefault(person_id, {})
+        # Another dict, never the same one: what this goes on from has it, too.
+        self.members[person_id] = {**self.members.get(person_id, {}), member_id: span}
+
+    def _remove_member(self, member_id: str, at: str) -> None:
+        person_id = self._person_of.get(member_id)
+        if person_id is None:
+            self.unnamed[member_id] = self.unnamed[member_id].ending(at)
+            return
+        spans = self.members[person_id]
+        self.members[person_id] = {**spans, member_id: spans[member_id].ending(at)}
 
 
 _decoder = msgspec.json.Decoder(_Fact)
+_BEGINNINGS: Final = ("ApiKeyIssued", "StaffAdded", "MemberAdded")
 TOPICS: Final = (
-    *("ApiKeyIssued", "ApiKeyRevoked", "PartnerRevoked", "StaffAdded", "StaffRemoved"),
-    *("MemberAdded", "MemberRemoved"),
+    *_BEGINNINGS,
+    *("ApiKeyRevoked", "PartnerRevoked", "StaffRemoved", "MemberRemoved"),
 )
 
 
-async def known_actors(accounts: Database, deadline_seconds: float) -> KnownActors:
+async def known_actors(accounts: Accounts, deadline_seconds: float) -> KnownActors:
     """Read who could act; call it after the snapshot to compare with was taken.
 
-    Everybody who acts in the snapshot is then known. Raises LedgerUnavailable.
+    Everybody who acts in the snapshot is then known. Only what this service wrote counts. Without
+    keys to tell, what waits for its number may make somebody known, and end nobody's access. Raises
+    LedgerUnavailable.
     """
-    known = KnownActors()
+    known, (database, keys) = KnownActors(), accounts
+    schema = database.schema
     async with (
-        accounts.background.connection(deadline_seconds) as connection,
+        database.background.connection(deadline_seconds) as connection,
         rolled_back(connection, seconds_max=STATEMENT_SECONDS_MAX, readonly=True),
     ):
-        sql = _SQL.people.on(accounts.schema)
-        async for topic, state in connection.cursor(sql, list(TOPICS), prefetch=_PREFETCH):
-            known.take(topic, state)
+        said = await connection.fetch(_BOUND.on(schema), boundary_stream(schema), BOUND_TOPIC)
+        binding = None if keys is None else binding_of(schema, keys, said)
+        cursor = await connection.cursor(_SQL.people.on(schema), list(TOPICS))
+        while rows := await cursor.fetch(_ROWS_MAX):
+            counted = _unproven(rows, known) if binding is None else binding.ours(rows)
+            for row in counted:
+                known.take(row["topic"], row["state"])
     return known
+
+
+def _unproven(rows: Sequence[Row], known: KnownActors) -> list[Row]:
+    """Return those of some rows that count where nobody can tell who wrote them."""
+    begun = [row for row in rows if row["position"] is None and row["topic"] in _BEGINNINGS]
+    known.unproven += len(begun)
+    return [*(row for row in rows if row["position"] is not None), *begun]
 
 
 def _span(at: str) -> Span:

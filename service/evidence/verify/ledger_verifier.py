@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final
+from uuid import UUID
 
 from service.core.progress import Advance
 from service.core.spares import NO_SPARES, Spares
@@ -28,7 +29,7 @@ from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.kept_nodes import nodes_fault
-from service.evidence.verify.known_actors import known_actors
+from service.evidence.verify.known_actors import Accounts, known_actors
 from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.public_ids import public_ids_fault
 from service.evidence.verify.published_leaves import leaves_fault
@@ -53,15 +54,15 @@ async def verify_ledger(
     database: Database,
     evidence: Evidence,
     advance: Advance = lambda _events: None,
-    accounts: Database | None = None,
+    accounts: Accounts | None = None,
     event_keys: EventKeys | None = None,
     spares: Spares = NO_SPARES,
 ) -> Verdict:
     """Verify a ledger on a snapshot of it, while the service runs.
 
     `advance` gets the number of events read since the last call, a negative one where they are read
-    again. With the ledger of `accounts`, the actors of the events are checked, too, and with its
-    `event_keys` their MACs. `spares` read parts of the log beside this process. Raises
+    again. With the ledger of `accounts`, the actors of the events are checked, too, and with the
+    ledger's own `event_keys` their MACs. `spares` read parts of the log beside this process. Raises
     LedgerUnavailable, and ArchiveUnavailable if the archive has to be asked again.
     """
     try:
@@ -79,7 +80,7 @@ async def _verdict(
     database: Database,
     evidence: Evidence,
     advance: Advance,
-    accounts: Database | None,
+    accounts: Accounts | None,
     event_keys: EventKeys | None,
     spares: Spares,
 ) -> Verdict:
@@ -137,7 +138,7 @@ async def verify(
     schema: str,
     evidence: Evidence,
     advance: Advance = lambda _events: None,
-    accounts: Database | None = None,
+    accounts: Accounts | None = None,
     event_keys: EventKeys | None = None,
     confirm: Confirm | None = None,
 ) -> Verdict:
@@ -161,6 +162,7 @@ async def verify(
             walk = ending.enter_context(closing(_new_walk(judges, expectations)))
             found = await _walked(connection, schema, walk, advance)
         await connection.fetchrow(_SQL.plan.on(schema), "on")
+        lacking = set[UUID]() if walk.actors is None else walk.actors.lacking()
         if found is not None:
             fault = await pinpoint(connection, schema, evidence, lineages, walk.last_held, found)
         else:
@@ -181,10 +183,13 @@ async def verify(
         )
         if accounts is None or found is not None:
             return verdict
+        unproven = 0 if actors is None else actors.unproven
+        if event_keys is None:  # what waits in this ledger has registered them
+            unproven += sum(map(walk.rows.streams.has_begun, lacking))
         if walk.actors is None:  # of a log that was confirmed
-            return verdict.with_actors(None, 0)
+            return verdict.with_actors(None, 0, unproven)
         _, count = walk.actors.faults()
-        return verdict.with_actors(walk.actors.fault(), count)
+        return verdict.with_actors(walk.actors.fault(), count, unproven)
 
 
 def _new_walk(judges: Judges, expectations: Expectations) -> Walk:

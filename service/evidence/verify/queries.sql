@@ -296,25 +296,30 @@ from (
 ) as l
 
 -- name: people
--- The events of the ledger of accounts that say who could act, numbered or about to be.
-select e.topic, e.state
+-- The events of the ledger of accounts that say who could act, with their MACs: the numbered ones in
+-- their order, and then those that wait.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
+left join ledger.log as l on l.append_id = e.append_id
 where
     e.topic = any($1::text[])
     and (
-        exists(select from ledger.log as l where l.append_id = e.append_id)
+        l.append_id is not null
         or exists(select from ledger.pending as p where p.append_id = e.append_id)
     )
-order by e.append_id
+order by 1 nulls last, 2
 
 -- name: people_after
 -- The same in pages: of the $2 positions after one, and of what waits for its number. As of one moment.
-select l.position, e.append_id, e.topic, e.state
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.log as l
 join ledger.events as e on e.append_id = l.append_id
 where l.position > $1 and l.position <= $1 + $2::bigint and e.topic = any($3::text[])
 union all
-select null, e.append_id, e.topic, e.state
+select
+    null, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.pending as p
 join ledger.events as e on e.append_id = p.append_id
 where e.topic = any($3::text[])
@@ -383,13 +388,16 @@ from pg_control_system()
 select size from ledger.head
 
 -- name: slices_begun
--- Those of these streams that have begun by a position, or are about to be numbered.
-select e.originator_id
+-- What has begun these streams by a position, or is about to be numbered, of at most $3 bytes.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
+left join ledger.log as l on l.append_id = e.append_id
 where
     e.originator_id = any($1::uuid[]) and e.originator_version = 1
+    and octet_length(e.state) <= $3::integer
     and (
-        exists(select from ledger.log as l where l.append_id = e.append_id and l.position <= $2)
+        l.position <= $2
         or exists(select from ledger.pending as p where p.append_id = e.append_id)
     )
 

@@ -19,12 +19,15 @@ from service.evidence.verify.kept_nodes import node_fault
 from service.evidence.verify.people import People
 from service.evidence.verify.rows import LogRow
 from service.evidence.verify.streams import Streams
-from service.ledger.event_macs import EventKeys
+from service.ledger.binding import Binding
 from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
 
 PEOPLE_SECONDS: Final = 0.5
 """So long a slice reads who could act; then it ends, and the next one reads on."""
+
+_BEGUN_BYTES_MAX: Final = 64 << 10
+"""Far more than an event has by which an entity is registered."""
 
 _SQL = queries("service.evidence.verify")
 _TREE = queries("service.evidence.tree")
@@ -38,33 +41,28 @@ class Beside:
     def __init__(
         self,
         transaction: Transaction,
-        ledger: str,
         people: People,
-        keys: EventKeys,
+        binding: Binding,
         findings: Mapping[str, LogFinding],
         position: int,
     ) -> None:
         """Continue from `findings`; one that has not reached `position` waits for the next pass."""
         self._transaction = transaction
-        self._ledger = ledger
+        self._ledger, self._keys = binding.ledger, binding.keys
         self._people = people
-        self._keys = keys
+        self._binding = binding
         begun = {kind: one if position else one.begun() for kind, one in findings.items()}
         self.findings = {kind: one for kind, one in begun.items() if one.position == position}
         self._before: Sequence[bytes] = ()
 
     @classmethod
     async def of(
-        cls,
-        transaction: Transaction,
-        ledger: str,
-        people: People,
-        keys: EventKeys,
-        position: int,
+        cls, transaction: Transaction, people: People, binding: Binding, position: int
     ) -> "Beside":
         """Return it for the slice that begins after a position."""
-        findings = log_findings(await transaction.fetch(FINDINGS), ledger, keys)
-        return cls(transaction, ledger, people, keys, findings, position)
+        rows = await transaction.fetch(FINDINGS)
+        findings = log_findings(rows, binding.ledger, binding.keys)
+        return cls(transaction, people, binding, findings, position)
 
     async def is_ready(self) -> bool:
         """Return whether who could act is known well enough to begin."""
@@ -130,9 +128,9 @@ class Beside:
         waiting = list(set(actors.waiting()))
         if waiting:
             begun = await self._transaction.fetch(
-                _SQL.slices_begun, waiting, last + ENTITIES_LATE_MAX
+                _SQL.slices_begun, waiting, last + ENTITIES_LATE_MAX, _BEGUN_BYTES_MAX
             )
-            for row in begun:
+            for row in self._binding.ours(begun):
                 streams.put(row["originator_id"], 1, 1)
         self.findings[ACTORS] = self.findings[ACTORS].with_faults(*actors.faults())
         self._before = [*self._before, *(row.state for row in rows)][-BEFORE_MAX:]

@@ -113,7 +113,7 @@ class Slices:
                 return 0
             if not place.position:
                 place = place._replace(began_at=now)
-            beside = await Beside.of(transaction, ledger.name, self._people, keys, place.position)
+            beside = await Beside.of(transaction, self._people, binding, place.position)
             if not await beside.is_ready():
                 return 1
             lineages = await lineages_of(transaction.connection, ledger.name, self._keys)

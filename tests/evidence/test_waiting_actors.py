@@ -1,0 +1,124 @@
+"""Whoever has a ledger's login can have events wait, and says nothing of who could act by that."""
+
+import msgspec
+import pytest
+
+from service.evidence.log_findings import NOTHING_FOUND
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.known_actors import Accounts
+from service.evidence.verify.ledger_verifier import verify_ledger
+from service.evidence.verify.slices import Slices
+from service.facts.entities import entity_stream
+from service.ledger.events import Cause
+from service.ledger.sequencer import Sequencer
+from tests.evidence.checkpointing import KEY
+from tests.evidence.watched import DAY
+
+WAITS = """
+with one as (
+    insert into {0}.events (originator_id, originator_version, topic, state, mac)
+    values (coalesce(%s, gen_random_uuid()), 1, %s, %s, %s) returning append_id
+)
+insert into {0}.pending select append_id from one
+"""
+
+
+GONE = """
+delete from accounts.events
+where topic = 'StaffAdded' and append_id in (select append_id from accounts.pending)
+"""
+
+
+@pytest.fixture(autouse=True)
+async def numbered(watched):
+    """Have nothing else wait in the ledger of accounts."""
+    await Sequencer(watched.accounts).number_committed()
+
+
+@pytest.fixture
+def wait(owner):
+    """Return a function by which somebody without the keys has an event wait for its number."""
+
+    def put(topic, *, ledger="accounts", stream=None, mac=None, **data):
+        meta = {"at": "2020-01-01T00:00:00Z", "actor": "system:dev", "request_id": "r"}
+        state = {"class_version": 1, "meta": meta | {"mode": ledger}, "data": data}
+        owner.execute(WAITS.format(ledger), (stream, topic, msgspec.json.encode(state), mac))
+
+    return put
+
+
+async def verdict(watched, *, with_keys=True):
+    """Verify the ledger of claims, with or without the master keys."""
+    live, accounts = watched.live, watched.accounts
+    keys = await live.event_keys() if with_keys else None
+    known = Accounts(accounts.database, await accounts.event_keys() if with_keys else None)
+    return await verify_ledger(live.database, Evidence([KEY]), accounts=known, event_keys=keys)
+
+
+async def test_they_clear_nobody(watched, wait):
+    """Neither the worker's finding, nor that of a verification with the keys."""
+    await watched.act("staff:stf_x")
+    assert (await watched.verify())[1].faults == 1
+    for mac in (None, b"\x01" + bytes(32)):
+        wait("StaffAdded", staff_id="stf_x", mac=mac)
+        assert (await watched.verify())[1].faults == 1
+    found = await verdict(watched)
+    assert (found.ok, found.actor_faults, found.unproven_actors) == (True, 1, 0)
+
+
+async def test_they_accuse_nobody(watched, wait):
+    """Nobody's access has ended, with the keys or without them."""
+    wait("StaffRemoved", staff_id=watched.staff_id)
+    assert (await watched.verify())[1] == NOTHING_FOUND
+    for with_keys in (True, False):
+        found = await verdict(watched, with_keys=with_keys)
+        assert (found.ok, found.actor_faults, found.unproven_actors) == (True, 0, 0)
+
+
+async def test_without_the_keys_a_verdict_says_whom_they_made_known(watched, wait):
+    """A genuine event may wait, too, and nobody is accused for that."""
+    await watched.act("staff:stf_x")
+    await watched.act("customer:ent_2")
+    assert (await verdict(watched, with_keys=False)).actor_faults == 2
+    wait("StaffAdded", staff_id="stf_x")
+    found = await verdict(watched, with_keys=False)
+    assert (found.actor_faults, found.unproven_actors) == (1, 1)
+    wait("Anything", ledger="live", stream=entity_stream("live", "ent_2"))
+    found = await verdict(watched, with_keys=False)
+    assert (found.actor_faults, found.unproven_actors) == (0, 2)
+
+
+async def test_they_register_no_entity(watched, wait):
+    """The first event of its stream counts where this service wrote it."""
+    await watched.act("customer:ent_2")
+    assert (await watched.verify())[1].faults == 1
+    wait("EntityRegistered", ledger="live", stream=entity_stream("live", "ent_2"))
+    assert (await watched.verify())[1].faults == 1
+
+
+async def test_what_waits_counts_as_long_as_it_is_there(watched, owner):
+    """A genuine event that waits says who could act, and nothing once it is gone."""
+    staff_id = await watched.staff.add("u@example.com", Cause("system:installation", "r"))
+    await watched.act(f"staff:{staff_id}")
+    assert (await watched.verify())[1] == NOTHING_FOUND
+    watched.days += 1
+    slices = Slices(watched.live, [KEY], DAY, watched.people)
+    await slices.slice()
+    assert staff_id in watched.people.known.staff
+    owner.execute("alter table accounts.events disable trigger user")
+    owner.execute(GONE)
+    while await slices.slice():
+        pass
+    assert (await watched.noted()).faults == 1
+
+
+async def test_what_is_numbered_meanwhile_is_known_once(watched, service):
+    """What waited is then read with its number, and nobody who was removed comes back."""
+    cause = Cause("system:installation", "r")
+    staff_id = await watched.staff.add("u@example.com", cause)
+    await watched.staff.remove("u@example.com", cause)
+    assert await watched.people.catch_up(0)
+    waited = watched.people.known.staff[staff_id]
+    await Sequencer(service.accounts).number_committed()
+    assert await watched.people.catch_up(0)
+    assert watched.people.known.staff[staff_id] == waited
