@@ -17,8 +17,8 @@ from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings, Fine, listed
 from service.core.counted import counted
-from service.ledger.database import Database
 from service.ledger.encryption import KEY_BYTES
+from service.ledger.ledger import Ledger
 from service.ledger.scan import appended
 from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_by_log, faulty_in
 from service.privacy.lost_keys import NAMED_MAX, find_lost_keys
@@ -130,8 +130,8 @@ def verified_answer(answer: Fields, ledgers: Sequence[str]) -> Fields:
 
 
 async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
-    for database, kept in _wrapped_tables(service):
-        async for one in faulty_in(database, kept, service.accounts.master_keys):
+    for ledger, kept in _wrapped_tables(service):
+        async for one in faulty_in(ledger, kept, service.accounts.master_keys):
             yield one
     async for one in faulty_by_log(service.accounts):
         yield one
@@ -141,12 +141,10 @@ async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
                 yield one
 
 
-def _wrapped_tables(service: Service) -> list[tuple[Database, WrappedTable]]:
-    tables = [(ledger.database, DATA_KEYS) for ledger in service.ledgers]
-    accounts = service.accounts.database
-    return tables + [
-        (accounts, kept) for kept in (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)
-    ]
+def _wrapped_tables(service: Service) -> list[tuple[Ledger, WrappedTable]]:
+    tables = [(ledger, DATA_KEYS) for ledger in service.ledgers]
+    of_accounts = (SERVICE_KEYS, EVENT_KEYS, SESSIONS, SIGN_IN_LINKS)
+    return tables + [(service.accounts, kept) for kept in of_accounts]
 
 
 async def rotate_all(service: Service) -> Fields:
@@ -156,14 +154,14 @@ async def rotate_all(service: Service) -> Fields:
     in_use: set[str] = set()
     missing: set[str] = set()
     rows: list[Fields] = []
-    for database, kept in _wrapped_tables(service):
-        rotation = Rotation(database, kept, ring)
-        with progress(f"{database.schema} {kept.name}", await rotation.older()) as advance:
+    for ledger, kept in _wrapped_tables(service):
+        rotation = Rotation(ledger.database, kept, ring)
+        with progress(f"{ledger.name} {kept.name}", await rotation.older()) as advance:
             outcome = await rotation.run(advance)
         in_use.update(outcome.wrapped)
         missing.update(outcome.unopened)
         row = {
-            "ledger": database.schema,
+            "ledger": ledger.name,
             "keys": kept.name,
             "rewrapped": outcome.rewrapped,
             "newest": outcome.wrapped[newest],

@@ -12,6 +12,8 @@ from service.ledger.binding import Binding
 from service.ledger.database import Row
 from service.ledger.sql import queries
 
+_AT_ONCE: Final = 500
+"""Streams whose events are read at a time."""
 _BYTES_MAX: Final = 64 << 10
 """Far more than an event has by which a link was redeemed, or a subject erased."""
 _ERASURE: Final = "PersonalDataErased"
@@ -26,10 +28,12 @@ async def erased(
 
     Read this after what is stored of the keys: an erasure that commits in between is then there.
     """
-    asked = list(key_ids)
-    rows = await told(fetch, asked, _ERASURE) if asked else []
-    placed = await binding.placing(fetch, ((row["append_id"], row["mac"]) for row in rows))
-    return {row["originator_id"] for row in placed.ours(rows)}
+    asked, found = list(key_ids), set[UUID]()
+    for start in range(0, len(asked), _AT_ONCE):
+        rows = await told(fetch, asked[start : start + _AT_ONCE], _ERASURE)
+        placed = await binding.placing(fetch, ((row["append_id"], row["mac"]) for row in rows))
+        found.update(row["originator_id"] for row in placed.ours(rows))
+    return found
 
 
 async def told(

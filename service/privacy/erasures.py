@@ -279,10 +279,12 @@ class Erasures:
         """
         mode = self._ledger.name
         streams = [entity_stream(mode, subject) for subject in subjects]
-        async with self._ledger.database.background.transaction(
-            seconds_max or UNLISTED_SECONDS_MAX
-        ) as connection:
-            return await connection.fetchval(_SQL.unlisted.on(mode), streams, list(subjects)) or 0
+        async with self._ledger.transaction(
+            background=seconds_max or UNLISTED_SECONDS_MAX
+        ) as transaction:
+            rows = await transaction.fetch(_SQL.unlisted, streams, list(subjects))
+            told = [row["originator_id"] for row in rows]
+            return len(await erased(transaction.fetch, transaction.binding, told))
 
     async def _apply(
         self,

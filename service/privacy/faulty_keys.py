@@ -7,20 +7,22 @@ at all: somebody put it back. The log says which event keys were added, and sinc
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from service.archive.port import Archive
 from service.core.clock import timestamp, to_milliseconds
 from service.facts.entities import entity_stream
 from service.facts.event_keys import EventKeyAdded, event_key_stream
-from service.ledger.database import Database, Row
+from service.ledger.database import Row
 from service.ledger.encryption import MasterKeys
+from service.ledger.erased import erased
 from service.ledger.ledger import Ledger
 from service.ledger.service_keys import EVENT_KEY_IDS
 from service.ledger.sql import queries
 from service.privacy.beginnings import is_of
 from service.privacy.erasure_list import PREFIX, EntryUnreadable, ErasureList, subject_of
 from service.privacy.genuine import Genuine
-from service.privacy.rotation import BATCH, EVENT_KEYS, WrappedTable, opened_key
+from service.privacy.rotation import BATCH, DATA_KEYS, EVENT_KEYS, WrappedTable, opened_key
 
 COMPARED_MAX: Final = 200
 """Keys that are compared with each other, to tell which have changed places."""
@@ -42,25 +44,27 @@ class FaultyKey(NamedTuple):
 
 
 async def faulty_in(
-    database: Database, table: WrappedTable, ring: MasterKeys
+    ledger: Ledger, table: WrappedTable, ring: MasterKeys
 ) -> AsyncIterator[FaultyKey]:
     """Yield the keys of a table that the ring does not open, and those that came back."""
     last, unopened = table.first, list[Row]()
-    query = _SQL[f"check_{table.name}"]
-    while rows := await database.background.fetch(query, last, BATCH):
+    query, fetch = _SQL[f"check_{table.name}"], ledger.database.background.fetch
+    while rows := await fetch(query, last, BATCH):
+        if table is DATA_KEYS:
+            told = [UUID(row["name"]) for row in rows if row["told_erased"]]
+            for key_id in sorted(await erased(fetch, await ledger.binding(), told)):
+                yield FaultyKey(ledger.name, table.name, str(key_id), REVIVED)
         for row in rows:
-            if row["is_erased"]:
-                yield FaultyKey(database.schema, table.name, row["name"], REVIVED)
             if opened_key(ring, row, row["master_key_id"], table) is None:
                 unopened.append(row)
         if len(unopened) > COMPARED_MAX:
             for row in unopened:
-                yield FaultyKey(database.schema, table.name, row["name"], _fault(ring, table, row))
+                yield FaultyKey(ledger.name, table.name, row["name"], _fault(ring, table, row))
             unopened.clear()
         last = rows[-1]["name"]
     for row in unopened:
         fault = _fault(ring, table, row, unopened)
-        yield FaultyKey(database.schema, table.name, row["name"], fault)
+        yield FaultyKey(ledger.name, table.name, row["name"], fault)
 
 
 async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[FaultyKey]:
@@ -71,10 +75,13 @@ async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[Faul
     names = await archive.names(f"{PREFIX}{ledger.name}/")
     subjects = [subject_of(name) for name in names]
     streams = [entity_stream(ledger.name, subject) for subject in subjects]
-    for row in await ledger.database.background.fetch(_SQL.keys_of_listed, streams, subjects):
-        of_entity = [one for one, stream in zip(names, streams, strict=True) if stream == row[0]]
+    fetch = ledger.database.background.fetch
+    kept = [row["key_id"] for row in await fetch(_SQL.keys_of_listed, streams, subjects)]
+    gone = await erased(fetch, await ledger.binding(), kept)
+    for key_id in (one for one in kept if one not in gone):
+        of_entity = [one for one, stream in zip(names, streams, strict=True) if stream == key_id]
         if not of_entity or await _is_one_of(ledger, ErasureList(archive), of_entity):
-            yield FaultyKey(ledger.name, "data_keys", str(row["key_id"]), LISTED)
+            yield FaultyKey(ledger.name, "data_keys", str(key_id), LISTED)
 
 
 async def _is_one_of(ledger: Ledger, listed: ErasureList, names: Sequence[str]) -> bool:

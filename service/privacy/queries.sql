@@ -1,11 +1,11 @@
 -- name: check_data_keys
--- Data keys after one, and whether their subject was erased: then they came back.
+-- Data keys after one, and whether an event says, whoever wrote it, that their subject was erased.
 select
     k.key_id::text as name, k.wrapped, k.master_key_id,
     exists(
         select from ledger.events as e
         where e.originator_id = k.key_id and e.topic = 'PersonalDataErased'
-    ) as is_erased
+    ) as told_erased
 from ledger.data_keys as k
 where k.key_id > $1::uuid
 order by k.key_id
@@ -13,7 +13,7 @@ limit $2
 
 -- name: check_event_keys
 -- The keys that bind events after one, named by what their wrapping is bound to.
-select name, wrapped, master_key_id, false as is_erased
+select name, wrapped, master_key_id
 from
     ledger.event_keys as k,
     lateral (
@@ -31,7 +31,7 @@ from ledger.event_keys
 
 -- name: check_service_keys
 -- The service's own secrets after one.
-select name, wrapped, master_key_id, false as is_erased
+select name, wrapped, master_key_id
 from ledger.service_keys
 where name > $1
 order by name
@@ -40,7 +40,7 @@ limit $2
 -- name: check_sessions
 -- Sessions after one that can be used, with what they are bound to.
 select
-    session_id as name, wrapped, master_key_id, false as is_erased,
+    session_id as name, wrapped, master_key_id,
     token_hash, session_id, address_hash, person_id, started_at, expires_at, seen_at
 from ledger.sessions
 where session_id > $1 and expires_at > now() and ended_at is null
@@ -50,7 +50,7 @@ limit $2
 -- name: check_sign_in_links
 -- Sign-in links after one that can be used, with what they are bound to.
 select
-    link_id as name, wrapped, master_key_id, false as is_erased,
+    link_id as name, wrapped, master_key_id,
     link_id, token_hash, address_hash, recipient_hash, asked_at, expires_at
 from ledger.sign_in_links
 where link_id > $1 and expires_at > now() and used_at is null
@@ -219,18 +219,12 @@ left join ledger.data_keys as k using (key_id)
 
 -- name: keys_of_listed
 -- Data keys of subjects that were erased by the list outside the database (streams of entities, ids of
--- claims), and not by the log: a restore brought them back.
+-- claims).
 select k.key_id
 from ledger.data_keys as k
 where
-    (
-        k.key_id = any($1::uuid[])
-        or k.key_id in (select stream_id from ledger.claim_list where claim_id = any($2::text[]))
-    )
-    and not exists(
-        select from ledger.events as e
-        where e.originator_id = k.key_id and e.topic = 'PersonalDataErased'
-    )
+    k.key_id = any($1::uuid[])
+    or k.key_id in (select stream_id from ledger.claim_list where claim_id = any($2::text[]))
 order by k.key_id
 
 -- name: rotate_data_keys
@@ -355,10 +349,10 @@ where
 returning m.message_id
 
 -- name: unlisted
--- How many subjects were erased by the log whom the erasure list does not name: neither their streams,
--- nor their claims. A link is none of its own: it may have been redeemed after its entity's erasure
--- was listed.
-select count(*) as subjects
+-- The streams of subjects that were erased, as an event says, whoever wrote it, and whom the erasure
+-- list does not name: neither their streams, nor their claims. A link is none of its own: it may have
+-- been redeemed after its entity's erasure was listed.
+select distinct e.originator_id
 from ledger.events as e
 join ledger.events as first using (originator_id)
 where

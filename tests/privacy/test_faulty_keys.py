@@ -14,11 +14,16 @@ from service.evidence.event_keys import draw_event_key
 from service.ledger.encryption import MasterKeys
 from service.ledger.service_keys import ServiceKeyStore
 from service.privacy import faulty_keys
+from service.privacy.erasure_list import ListedErasure
 from tests.sessions import BROWSER, session_of
 from tests.world import MASTER_KEY, STAFF
 
 RING = MasterKeys([base64.b64decode(MASTER_KEY)])
 MATCH = "Idempotent-Payload-Match"
+SAID_ERASED = """
+insert into live.events (originator_id, originator_version, topic, state)
+values (%s, 2, 'PersonalDataErased', '{}')
+"""
 CLEAN = {
     "events_lost": 0,
     "lost_keys": [],
@@ -176,6 +181,24 @@ async def test_a_key_that_a_restore_brought_back_is_a_finding(privacy, entities,
     assert await faults(privacy) == {
         ("live", "data_keys", stream): faulty_keys.LISTED for stream in streams
     }
+
+
+async def test_what_somebody_else_says_was_erased_changes_no_finding(privacy, entities, owner):
+    """An event without a MAC of this service accuses no key, and clears none."""
+    stream, entity_id = next(iter(entities.items()))
+    owner.execute(SAID_ERASED, [stream])
+    assert await verify_all(privacy.service) == CLEAN
+    assert await privacy.parts().erasures.unlisted([]) == 0
+    entry = ListedErasure(
+        ledger="live",
+        kind="entity",
+        subject=entity_id,
+        data_keys=[UUID(stream)],
+        reason="case 1",
+        at=privacy.service.clock(),
+    )
+    await privacy.listed.put(entry)
+    assert await faults(privacy) == {("live", "data_keys", stream): faulty_keys.LISTED}
 
 
 async def test_a_key_that_does_not_open_its_events_is_a_finding(privacy, entities, owner):
