@@ -211,6 +211,7 @@ NUMBER: Final = "(?:0|[1-9][0-9]{0,18})"
 POSITIVE: Final = "[1-9][0-9]{0,18}"
 LINE_BYTES_MAX: Final = 2**26
 DIGITS_MAX: Final = 1000
+DEPTH_MAX: Final = 100
 STRING: Final = r'"(?:[^"\\]|\\.)*+"'
 BASE64: Final = "[A-Za-z0-9+/]"
 HASH: Final = BASE64 + "{42}[AEIMQUYcgkosw048]="
@@ -291,8 +292,14 @@ def read_state(event: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON that an event's state is; raises ValueError if it is none.
 
     "A state that is read has no `NaN` or `Infinity`, and no escape of half a surrogate pair. No
-    object in it has a member twice, and no whole number in it has more than 1,000 digits."
+    object in it has a member twice, and no whole number in it has more than 1,000 digits. Its
+    objects and lists are nested at most 100 deep, the state itself included."
     """
+    depth = 0
+    for found in re.finditer(rf"{STRING}|[\[\]{{}}]", event["state"]):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if depth > DEPTH_MAX:
+            refuse("nested too deep")
     state = json.loads(
         event["state"], parse_constant=refuse, parse_int=bounded, object_pairs_hook=members
     )

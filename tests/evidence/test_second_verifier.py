@@ -229,16 +229,37 @@ def test_a_lineage_of_no_known_shape(tmp_path, state):
     assert theirs["fault"]
 
 
+def nested(depth):
+    """Return a value of so many objects and lists, of which each has the next."""
+    return '{"a":[' * (depth // 2) + "[" * (depth % 2) + "]" * (depth % 2) + "]}" * (depth // 2)
+
+
+def from_deep_within(read, calls=500):
+    """Call something where Python has little room for further calls."""
+    return from_deep_within(read, calls - 1) if calls else read()
+
+
 def test_both_refuse_states_that_readers_take_for_different_things():
     """Whatever the member is in which they do: one of them would pass over it."""
     good = ["7", "1" * 1000, f"-{'1' * 1000}", "1e9999", '{"b":1}', '"\\ud83d\\ude00"']
-    bad = ["1" * 1001, f"-{'1' * 1001}", "NaN", "-Infinity", '{"b":1,"b":1}', '"\\ud83d"', "01"]
+    good += [nested(98), f'"{"[" * 1000}"', '{"\\"[":0},' * 200 + "0"]
+    bad = [
+        nested(99),
+        nested(990),
+        "1" * 1001,
+        f"-{'1' * 1001}",
+        "NaN",
+        "-Infinity",
+        '{"b":1,"b":1}',
+        '"\\ud83d"',
+        "01",
+    ]
     with every_row() as row:
         for value in good:
             with row(value[:20]):
                 state = f'{{"a":[{value}]}}'
-                decode_state(state, msgspec.Raw)
-                PROGRAM.read_state({"state": state})
+                from_deep_within(lambda state=state: decode_state(state, msgspec.Raw))
+                from_deep_within(lambda state=state: PROGRAM.read_state({"state": state}))
         for value in bad:
             state = f'{{"a":[{value}]}}'
             with row(value[:20]), pytest.raises(ValueError):  # noqa: PT011 - each its own words

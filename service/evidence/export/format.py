@@ -7,6 +7,7 @@ no two readers can take a file for different things.
 import base64
 import binascii
 import json
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Final, Literal, NoReturn, TypeVar
@@ -23,9 +24,12 @@ from service.ledger.merkle import leaf_hash, leaf_record
 LINE_BYTES_MAX: Final = 1 << 26
 """No event comes near it: a request's body has at most 1 MiB."""
 STATE_DIGITS_MAX: Final = 1000
+STATE_DEPTH_MAX: Final = 100
 CHECKPOINT_BEGINS: Final = b'{"checkpoint":'
 
 _POSITION_MAX: Final = 2**63 - 1
+_NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]')
+"""A string of JSON, whose brackets do not count, or a bracket."""
 
 Position = Annotated[int, msgspec.Meta(ge=1, le=_POSITION_MAX)]
 Size = Annotated[int, msgspec.Meta(ge=0, le=_POSITION_MAX)]
@@ -172,13 +176,24 @@ def decode_state(raw: str, kind: type[T]) -> T:
     """Read an event's state; raises ValueError or RecursionError.
 
     Readers of JSON differ on what has a member twice, half of a surrogate pair, no number or a very
-    long one. Such a state is refused whole, also where this reader would pass over it.
+    long one, and on what is nested deep. Such a state is refused whole, also where this reader
+    would pass over it.
     """
+    if raw.count("[") + raw.count("{") > STATE_DEPTH_MAX:
+        _refuse_deep(raw)
     state = json.loads(
         raw, parse_constant=_refused, parse_int=_whole_number, object_pairs_hook=_members
     )
     json.dumps(state, ensure_ascii=False).encode()
     return msgspec.json.decode(raw, type=kind)
+
+
+def _refuse_deep(raw: str) -> None:
+    depth = 0
+    for found in _NESTING.finditer(raw):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if depth > STATE_DEPTH_MAX:
+            _refused("a value nested too deep")
 
 
 def _whole_number(digits: str) -> int:
