@@ -850,7 +850,7 @@ def verify_export(
             first = older.size + 1
         holds = root_of(edge) == root
         demand(holds, first, "events from here on do not make the root")
-    roots = proved_roots(header, checkpoint) | roots
+    roots = proved_roots(header, checkpoint) | roots | {size: root}
     events.check_origin(checkpoint.origin)
     part = {name: header[name] for name in ("from", "entity") if name in header}
     part |= demands.met_by(note)
@@ -969,8 +969,9 @@ def check_older(
 ) -> None:
     """Check that the log continues an older checkpoint.
 
-    "If its size is `from` − 1 or more, the tree had OLD's root when it had that size. Otherwise
-    `consistency` has OLD's size and root, and the proof holds."
+    "If its size is `size`, its root is `root`. Else, if there is no `entity` and its size is
+    `from` − 1 or more, the tree had OLD's root when it had that size. Otherwise `consistency` has
+    OLD's size and root, and the proof holds."
     """
     shared = shared_with(checkpoint, older, lineages)
     demand(older.size <= shared, shared + 1, "the older checkpoint counts more events")

@@ -34,7 +34,7 @@ from service.ledger.merkle import CompactRange
 from tests.evidence.altered_files import Mutant, hash_of, spelled
 from tests.evidence.evidence_world import KEY, OTHER, make_files
 from tests.evidence.insider import Insider
-from tests.evidence.memory_log import FILES, later, sample, whole
+from tests.evidence.memory_log import FILES, later, of_entity, sample, whole
 from tests.evidence.memory_proofs import PROOFS
 from tests.evidence.second_verifier import PROGRAM, SCRIPT, arguments_of, judged, second
 from tests.imports import imported
@@ -383,6 +383,24 @@ def test_both_agree_on_every_alteration(tmp_path, monkeypatch):
             is_part = name == "entity.ndjson" and lines <= set(mutants[name].lines)
             assert is_part or content == originals[name], (number, content)
     assert 100 < taken < 900, "a fair part of what an insider signs holds"
+
+
+def test_every_file_continues_its_own_checkpoint(tmp_path, monkeypatch):
+    """Whatever part of the log it has; another root of that size is a fault of the first event."""
+    monkeypatch.setattr(PROGRAM, "is_signature", is_signature)
+    log, bare, keys = sample(), sample(), {}
+    bare.older_size = 0  # no proof of consistency
+    PROGRAM.parse_key(KEY.public_text, keys)
+    kinds = FILES | PROOFS
+    files = {name: write(log) for name, write in kinds.items()} | {"bare.ndjson": of_entity(bare)}
+    same = log.note()
+    log.checkpoint = {"root": "A" * 43 + "="}
+    another = log.note()
+    with every_row() as row:
+        for name, content in files.items():
+            with row(name):
+                assert agreed(tmp_path / name, content, keys, same) == (True, None)
+                assert agreed(tmp_path / name, content, keys, another)[0] is False
 
 
 def test_an_index_is_made_again_from_a_whole_export(tmp_path):

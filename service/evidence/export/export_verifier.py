@@ -169,7 +169,9 @@ class _Events:
             message = f"the older checkpoint counts {size} events; this log has {shared} of them"
             raise EvidenceFault(shared + 1, message)
         root, proof = self.older_root, self.header.consistency
-        if root is None and proof is not None and proof.size == size:
+        if size == checkpoint.size:
+            root = checkpoint.root
+        elif root is None and proof is not None and proof.size == size:
             root = to_hash(proof.root)
         if root is None:
             raise EvidenceFault(
