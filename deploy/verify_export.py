@@ -339,7 +339,12 @@ CONTROL: Final = r"[\x00-\x09\x0b-\x1f]"
 NOTE_MAX: Final = 1_000_000
 SIGNATURES_MAX: Final = 100
 KEY_ID_BYTES: Final = 4
-KEY_BYTES: Final = 32
+OF_LOGS: Final = 0x01
+ED25519: Final = 0x04
+ML_DSA_44: Final = 0x06
+ML_DSA_BYTES: Final = 1312
+KEY_BYTES: Final = {OF_LOGS: 32, ED25519: 32, ML_DSA_44: ML_DSA_BYTES}
+WITNESS_NAME_MAX: Final = 200
 
 
 class Checkpoint(NamedTuple):
@@ -350,17 +355,23 @@ class Checkpoint(NamedTuple):
     root: bytes
 
 
-def parse_key(text: str, keys: Keys, kind: int = 1) -> None:
-    r"""Add a public key; raises ValueError or Fault for what is none.
+def parse_key(text: str, keys: Keys, *kinds: int) -> None:
+    r"""Add a public key; raises Fault, or what is `UNREADABLE`, for what is none.
 
     "A public key is text: `<name>+<id, 8 hexadecimal digits>+<base64 of the byte 0x01 and the 32
     bytes of the key>`. Its id is the first four bytes of the SHA-256 of the name, `\n`, the byte
-    0x01 and the 32 bytes." A witness's key has another `kind` in place of 0x01.
+    0x01 and the 32 bytes." A witness's key has one of other `kinds` in place of 0x01, and "at most
+    200 bytes of UTF-8" in its name.
     """
     name, number, encoded = text.split("+", 2)
     raw = b64decode(encoded, validate=True)
-    holds = raw[:1] == bytes([kind]) and (kind != 1 or len(raw) == 1 + KEY_BYTES)
-    demand(holds, None, "a key of another kind")
+    # "The base64 is in its one spelling, and the key has the length of its type."
+    holds = b64encode(raw).decode() == encoded and raw[0] in (kinds or (OF_LOGS,))
+    demand(holds and len(raw) == 1 + KEY_BYTES[raw[0]], None, "a key of another kind")
+    # "None of its parts between `/` is empty, or begins with a dot."
+    holds = name.isprintable() and " " not in name and not re.search(r"(^|/)(\.|/|$)", name)
+    holds = holds and (not kinds or len(name.encode()) <= WITNESS_NAME_MAX)
+    demand(holds, None, "a name that no key has")
     demand(sha256(f"{name}\n".encode() + raw).hexdigest()[:8] == number, None, "no key")
     keys[name, bytes.fromhex(number)] = raw[1:]
 
@@ -420,9 +431,6 @@ def open_checkpoint(note: str, keys: Keys, position: int | None = None) -> Check
 
 # -------------------------------------------------------------------------------------- Witnesses
 
-ED25519: Final = 0x04
-ML_DSA_44: Final = 0x06
-ML_DSA_BYTES: Final = 1312
 POLICY_BYTES_MAX: Final = 256_000
 NAMES_MAX: Final = 128
 MEMBERS_MAX: Final = 64
@@ -485,10 +493,7 @@ class Policy:
         demand(not is_full or kind not in {"witness", "group"}, None, "too many names")
         if kind == "witness" and len(words) in {2, 3}:
             known: Keys = {}
-            is_ml_dsa = b64decode(words[1].split("+", 2)[2])[0] == ML_DSA_44
-            parse_key(words[1], known, ML_DSA_44 if is_ml_dsa else ED25519)
-            is_whole = not is_ml_dsa or {len(key) for key in known.values()} == {ML_DSA_BYTES}
-            demand(is_whole, None, "a key of another length")
+            parse_key(words[1], known, ED25519, ML_DSA_44)
             demand(words[0] not in defined and self.is_new(known), None, "a witness twice")
             self.keys |= known
             self.names |= dict.fromkeys(known, words[0])

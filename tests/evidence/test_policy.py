@@ -49,6 +49,7 @@ GOOD = (
     f"{HEAD}witness d {D}\ngroup g all a b\ngroup h 1 c\ngroup i 2 g h d\nquorum i\n",
     f"{HEAD}# ünïcode\ngroup g\u00e4 3 a b c\nquorum g\u00e4\n",
 )
+NAMES = ("", "a//b", "/a", "a/", ".a", "a/.b", "a\u00a0b", "a\u200bb", "a\u2003b")
 MANY = "".join(
     f"witness w{nr} {PROGRAM.key_text(f'w{nr}.example', bytes([4] + [nr] * 32))}\n"
     for nr in range(126)
@@ -87,6 +88,15 @@ BAD = (
     f"{HEAD}{'# ' + 'x' * 256_000}\nquorum a\n",
     f"{MANY}group g 1 {' '.join(f'w{nr}' for nr in range(65))}\nquorum g\n",
     f"{MANY}{HEAD}quorum a\n",
+    *(f"witness w {PROGRAM.key_text(name, bytes([4] * 33))}\nquorum w\n" for name in NAMES),
+    *(f"log {PROGRAM.key_text(name, bytes([1] * 33))}\nquorum none\n" for name in NAMES),
+    *(
+        f"witness w {PROGRAM.key_text('example.org/w', bytes([kind] * (1 + length)))}\nquorum w\n"
+        for kind, length in ((4, 20), (4, 40), (4, 1312), (6, 32), (6, 1311), (5, 32))
+    ),
+    f"witness w {PROGRAM.key_text('w' * 201, bytes([4] * 33))}\nquorum w\n",
+    f"witness w {PROGRAM.key_text('w' * 201, bytes([6] * 1313))}\nquorum w\n",
+    f"witness w {PROGRAM.key_text('w', bytes([6] * 1313))[:-2]}Z=\nquorum w\n",
 )
 
 
