@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from service.core.ids import derived_id
-from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
+from service.evidence.verify.actors import BEFORE_MAX, BEFORE_MIN, ENTITIES_LATE_MAX, Actors
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.known_actors import Accounts, KnownActors
 from service.evidence.verify.ledger_verifier import verify_ledger
@@ -141,6 +141,7 @@ FORGED = [
     (106, "staff:stf_gone", "it ended at 2026-03-01T01:40:00Z"),
     (50, "member:per_unknown", "nobody of that id was ever a member"),
     (106, "member:per_gone", "it ended at 2026-03-01T01:40:00Z"),
+    (200, "member:per_twice", "it ended at 2026-03-01T01:40:00Z"),
     (50, "customer:ent_unknown", "no such entity was registered"),
     (50, "system:anything", "that is nobody who could act"),
     (50, "root", "that is nobody who could act"),
@@ -231,6 +232,18 @@ def test_dating_an_event_back_gains_nothing():
     assert said is not None
     assert said.endswith("it ended at 2026-03-01T01:40:00Z.")
     assert fault_of(*late, (50, "partner:ptn_1/key_1")) is None
+    assert fault_of(*late, (50, "member:per_twice")) is None  # who can act again gains nothing
+
+
+def test_dating_an_event_back_gains_nothing_in_a_short_log():
+    """Of fewer events, those that there are count; one may be of a wrong clock."""
+    ended = (50, "partner:ptn_1/key_ended")
+    for before in range(BEFORE_MIN, BEFORE_MAX):
+        said = fault_of(*[(400, "system:dev")] * before, ended)
+        assert said is not None
+        assert said.endswith("it ended at 2026-03-01T01:40:00Z.")
+    assert fault_of((400, "system:dev"), ended) is None
+    assert fault_of((400, "system:dev"), (50, "system:dev"), ended) is None
 
 
 def test_one_wrong_clock_disturbs_nothing():

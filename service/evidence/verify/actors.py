@@ -2,12 +2,12 @@
 
 Whoever can forge a whole event can name anybody as its actor, even somebody whose access has ended.
 An event is judged by its own time. Where its actor's time has an end, the median of the times of
-the events before it, if it is later, has to be within that time, too. So nobody whose access has
-ended gains by backdating an event, and one wrong clock has no effect.
+the events before it, if it is later, has to be within that time, too. So from the third event of a
+log on, nobody whose access has ended gains by backdating one, and one wrong clock has no effect.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -19,7 +19,9 @@ from service.evidence.verify.rows import LogRow
 from service.facts.entities import entity_stream
 
 BEFORE_MAX: Final = 31
-"""Of so many events before one, the middle time counts."""
+"""Of so many events before one, the middle time counts; of fewer where there are fewer."""
+BEFORE_MIN: Final = 2
+"""Of these, the earlier time counts: a single event may be one of a wrong clock."""
 ENTITIES_LATE_MAX: Final = 4096
 """An entity that acts may be registered by the same transaction, and numbered a little later."""
 SYSTEM: Final = frozenset(
@@ -83,7 +85,7 @@ class Actors:
         self._ledger = ledger
         self._known = known
         self._streams = streams
-        self._spans: dict[str, Span] = {}
+        self._spans: dict[str, Sequence[Span]] = {}
         self.before = deque[str](maxlen=BEFORE_MAX)
         self.open_since: dict[str, str] = {}
         """Since when those can act whose time has no end, of whom an event was taken."""
@@ -121,19 +123,20 @@ class Actors:
 
     def _check(self, row: LogRow, actor: str, at: str) -> None:
         of_any_mode = self._ledger == "accounts" and _rebinds_itself(row, actor)
-        span = None if of_any_mode else self._spans.get(actor)
-        if span is None:
-            found = self._span(actor, of_any_mode=of_any_mode)
+        spans = None if of_any_mode else self._spans.get(actor)
+        if spans is None:
+            found = self._spans_of(actor, of_any_mode=of_any_mode)
             if isinstance(found, str):
                 self._found(row.position, actor, found)
                 return
-            span = found
+            spans = found
             if not of_any_mode:  # it says nothing of what else the key may do
-                self._spans[actor] = span
-                if span.until == NEVER:
-                    self.open_since[actor] = span.since
-        if not span.since <= at <= span.until or self._is_late(span, at):
-            self._found(row.position, actor, _outside(span, at))
+                self._spans[actor] = spans
+                if spans[-1].until == NEVER:
+                    self.open_since[actor] = spans[-1].since
+        wrong = self._wrong(spans, at)
+        if wrong is not None:
+            self._found(row.position, actor, wrong)
 
     def waiting(self) -> list[UUID]:
         """Return the streams of entities that were not looked for yet."""
@@ -156,47 +159,55 @@ class Actors:
         others = "another event" if self._others == 1 else f"{self._others} other events"
         return first._replace(sentence=f"{first.sentence} So it is with {others}.")
 
-    def _span(self, actor: str, *, of_any_mode: bool) -> Span | str:
-        """Return when an actor could act, or why it never could."""
+    def _spans_of(self, actor: str, *, of_any_mode: bool) -> Sequence[Span] | str:
+        """Return when an actor could act, in order, or why it never could."""
         kind, _, name = actor.partition(":")
         match kind:
             case "partner":
                 return self._of_key(*name.partition("/")[::2], of_any_mode=of_any_mode)
             case "staff":
-                return self._known.staff.get(name) or "nobody of that id was ever staff"
+                span = self._known.staff.get(name)
+                return "nobody of that id was ever staff" if span is None else [span]
             case "member":
                 return self._of_person(name)
             case "system" if name in SYSTEM:
-                return Span("")
+                return [Span("")]
             case _:
                 return "that is nobody who could act"
 
-    def _of_key(self, partner_id: str, key_id: str, *, of_any_mode: bool) -> Span | str:
+    def _of_key(self, partner_id: str, key_id: str, *, of_any_mode: bool) -> Sequence[Span] | str:
         key = self._known.key(key_id)
         if key is None:
             return "no such key was issued"
         mode = key.mode if of_any_mode else self._ledger
         if (key.partner_id, key.mode) != (partner_id, mode):
             return f"the key was issued to {_shown(key.partner_id)} for {_shown(key.mode)}"
-        return key.span
+        return [key.span]
 
-    def _of_person(self, person_id: str) -> Span | str:
+    def _of_person(self, person_id: str) -> Sequence[Span] | str:
         spans = self._known.members.get(person_id)
         if spans is None:
             spans = self._known.unnamed
         if not spans:
             return "nobody of that id was ever a member"
         # Of several teams, or of members whom their events do not name: at any time of any of them.
-        since = min(one.since for one in spans.values())
-        last = max(spans.values(), key=lambda one: one.until)
-        return last._replace(since=since)
+        return _joined(spans.values())
 
-    def _is_late(self, span: Span, at: str) -> bool:
+    def _wrong(self, spans: Sequence[Span], at: str) -> str | None:
+        """Return why an actor could not act at a time, if it could not."""
+        begun = [one for one in spans if one.since <= at]
+        if not begun:
+            return f"it was not there yet at {_shown(at)}"
+        if at > begun[-1].until:
+            return f"it ended at {begun[-1].ended_at}"
+        return f"it ended at {spans[-1].ended_at}" if self._is_late(spans[-1], at) else None
+
+    def _is_late(self, last: Span, at: str) -> bool:
         """Return whether an event within its actor's time follows events that are beyond it."""
-        if span.until == NEVER or len(self.before) < BEFORE_MAX:
+        if last.until == NEVER or len(self.before) < BEFORE_MIN:
             return False
-        middle = sorted(self.before)[BEFORE_MAX // 2]
-        return middle > at and middle > span.until
+        middle = sorted(self.before)[(len(self.before) - 1) // 2]
+        return middle > at and middle > last.until
 
     def _customer(self, position: int, actor: str) -> None:
         name = actor.partition(":")[2]
@@ -235,10 +246,16 @@ def _rebinds_itself(row: LogRow, actor: str) -> bool:
     return actor == f"partner:{key.partner_id}/{key.key_id}"
 
 
-def _outside(span: Span, at: str) -> str:
-    if at < span.since:
-        return f"it was not there yet at {_shown(at)}"
-    return f"it ended at {span.ended_at}"
+def _joined(spans: Iterable[Span]) -> Sequence[Span]:
+    """Return the same times in order, as spans of which none overlaps another."""
+    found = list[Span]()
+    for one in sorted(spans):
+        if found and one.since <= found[-1].until:
+            last = max(found[-1], one, key=lambda span: span.until)
+            found[-1] = last._replace(since=found[-1].since)
+        else:
+            found.append(one)
+    return found
 
 
 def _shown(text: str) -> str:
