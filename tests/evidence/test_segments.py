@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from service.evidence.verify import segments
-from service.evidence.verify.segments import JoinedStreams, PartStreams, Whole
+from service.evidence.verify.segments import Acted, JoinedStreams, PartStreams, Whole
 
 ONE, OTHER = uuid4(), uuid4()
 FIRST, SECOND, THIRD = (1, 10), (2, 11), (3, 12)
@@ -56,13 +56,14 @@ def test_a_stream_that_does_not_go_on_is_noticed(parts):
 
 
 def test_a_stream_that_is_not_here_began_before():
-    """What is asked for is remembered with the turn in which it was asked for first."""
+    """It is remembered in which turn and where it was asked for first, and how often it was."""
     part = PartStreams(lambda _sent: None)
     part.last[ONE.bytes] = 1 << 64 | 1
-    assert [part.has_begun(one) for one in (ONE, OTHER)] == [True, True]
+    assert [part.has_begun(one, 7) for one in (ONE, OTHER)] == [True, True]
     part.put_away()
-    assert [part.has_begun(one) for one in (ONE, OTHER)] == [True, True]
-    assert part.elsewhere == {OTHER.bytes: 0, ONE.bytes: 1}
+    assert [part.has_begun(one, 8) for one in (ONE, OTHER)] == [True, True]
+    acted = {stream: Acted.of(packed) for stream, packed in part.acted}
+    assert acted == {OTHER.bytes: Acted(0, 2, 7), ONE.bytes: Acted(1, 1, 8)}
 
 
 def test_what_a_part_has_sent_can_be_taken_back():

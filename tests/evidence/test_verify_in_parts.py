@@ -10,6 +10,7 @@ import pytest
 
 from service.core.spares import Spare, Spares
 from service.evidence.verify import confirm, ledger_verifier, part, segments
+from service.evidence.verify.actor_faults import ActorFaults
 from service.evidence.verify.confirm import macs_hold
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.part import PartOutcome
@@ -193,7 +194,10 @@ async def test_a_verification_that_is_cut_off_leaves_no_process(log, accounts, s
 def test_a_key_that_an_earlier_part_retired_counts_in_no_later_one():
     """A part alone does not know which keys were retired before it."""
     keys = EventKeys({1: b"1", 2: b"2"}, since_start=True, signing=2)
-    retiring, later = PartOutcome(10, 1, 2, (), True), PartOutcome(20, 2, UNBOUND, (), True)
+    retiring, later = [
+        PartOutcome(*one, (), ActorFaults(), ids_are_kept=True)
+        for one in ((10, 1, 2), (20, 2, UNBOUND))
+    ]
     assert macs_hold(keys, [retiring, later])
     assert not macs_hold(keys, [retiring, later._replace(lowest_key=1)])
     assert not macs_hold(keys, [retiring._replace(lowest_key=UNBOUND), later])

@@ -34,13 +34,17 @@ class Watched:
         self.live.clock = lambda: began + timedelta(days=self.days)
 
     async def act(self, actor, event=None, stream=None, *public_ids):
-        """Append an event in somebody's name."""
+        """Append an event in somebody's name, and number it."""
+        await self.append(actor, event, stream, *public_ids)
+        while await Sequencer(self.live).step():
+            pass
+
+    async def append(self, actor, event=None, stream=None, *public_ids):
+        """Append an event in somebody's name, which waits for its number."""
         events, cause = [event or ClaimStageChanged("clm_1", "settled")], Cause(actor, "req_1")
         async with self.live.transaction() as transaction:
             one = Append(stream or uuid4(), 0, events, cause, public_ids=public_ids)
             await transaction.append(one)
-        while await Sequencer(self.live).step():
-            pass
 
     async def verify(self, people=None):
         """Make a whole pass on another day; return how many slices it took, and what is noted."""

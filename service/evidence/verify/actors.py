@@ -14,6 +14,7 @@ from uuid import UUID
 import msgspec
 
 from service.evidence.verdict import Fault
+from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, actor_fault, shown
 from service.evidence.verify.known_actors import NEVER, KnownActors, Span
 from service.evidence.verify.rows import LogRow
 from service.facts.entities import entity_stream
@@ -34,8 +35,6 @@ FORMER: Final = frozenset({"staff:cli"})
 
 REBOUND: Final = "ApiKeyRebound"
 """All that keys, of both modes, do in the ledger of accounts: each binds its own hash."""
-
-_SHOWN_MAX: Final = 120
 
 
 class _Meta(msgspec.Struct):
@@ -72,8 +71,8 @@ UNREADABLE: Final = (msgspec.MsgspecError, ValueError)
 class Begun(Protocol):
     """The streams that a log has begun so far."""
 
-    def has_begun(self, stream: UUID) -> bool:
-        """Return whether an event of a stream was taken."""
+    def has_begun(self, stream: UUID, position: int, /) -> bool:
+        """Return whether an event of a stream was taken, whose entity acted at a position."""
         ...
 
 
@@ -144,20 +143,17 @@ class Actors:
 
     def lacking(self) -> set[UUID]:
         """Return those of them that were not registered yet."""
-        return {one for one in self.waiting() if not self._streams.has_begun(one)}
+        waiting = ((one.stream, one.position) for one in self._waiting)
+        return {stream for stream, at in waiting if not self._streams.has_begun(stream, at)}
 
-    def faults(self) -> tuple[Fault | None, int]:
-        """Return the first fault, and how many there are, where no entity can still come."""
+    def faults(self) -> ActorFaults:
+        """Return the faults of what was read, where no entity can still come."""
         self._settle(0)
-        return self._first, self._others + (self._first is not None)
+        return ActorFaults(self._first, self._others + (self._first is not None))
 
     def fault(self) -> Fault | None:
         """Return the first fault of a log that was read to its end, with the number of others."""
-        first, _ = self.faults()
-        if first is None or not self._others:
-            return first
-        others = "another event" if self._others == 1 else f"{self._others} other events"
-        return first._replace(sentence=f"{first.sentence} So it is with {others}.")
+        return self.faults().told
 
     def _spans_of(self, actor: str, *, of_any_mode: bool) -> Sequence[Span] | str:
         """Return when an actor could act, in order, or why it never could."""
@@ -181,7 +177,7 @@ class Actors:
             return "no such key was issued"
         mode = key.mode if of_any_mode else self._ledger
         if (key.partner_id, key.mode) != (partner_id, mode):
-            return f"the key was issued to {_shown(key.partner_id)} for {_shown(key.mode)}"
+            return f"the key was issued to {shown(key.partner_id)} for {shown(key.mode)}"
         return [key.span]
 
     def _of_person(self, person_id: str) -> Sequence[Span] | str:
@@ -197,7 +193,7 @@ class Actors:
         """Return why an actor could not act at a time, if it could not."""
         begun = [one for one in spans if one.since <= at]
         if not begun:
-            return f"it was not there yet at {_shown(at)}"
+            return f"it was not there yet at {shown(at)}"
         if at > begun[-1].until:
             return f"it ended at {begun[-1].ended_at}"
         return f"it ended at {spans[-1].ended_at}" if self._is_late(spans[-1], at) else None
@@ -221,13 +217,11 @@ class Actors:
         """Look for the entities that acted, but for the last so many."""
         while len(self._waiting) > keep:
             position, actor, stream = self._waiting.popleft()
-            if not self._streams.has_begun(stream):
-                self._found(position, actor, "no such entity was registered")
+            if not self._streams.has_begun(stream, position):
+                self._found(position, actor, UNREGISTERED)
 
     def _found(self, position: int, actor: str, why: str) -> None:
-        fault = Fault(
-            position, f"The event at position {position} is not of {_shown(actor)}: {why}."
-        )
+        fault = actor_fault(position, actor, why)
         if self._first is None:
             self._first = fault
             return
@@ -256,9 +250,3 @@ def _joined(spans: Iterable[Span]) -> Sequence[Span]:
         else:
             found.append(one)
     return found
-
-
-def _shown(text: str) -> str:
-    """Return what an event says, fit for a terminal: anybody may have written it."""
-    shown = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
-    return "".join(mark if mark.isascii() and mark.isprintable() else "?" for mark in shown)

@@ -4,21 +4,27 @@ The result is either that everything holds, or nothing: then the walk reads the 
 and finds what is wrong, and where. After each part is checked by itself, the parts are joined. The
 tree over all of them is compared with every checkpoint, streams have to continue from one part to a
 later one, and no event may have a MAC of a key that an earlier part retired.
+
+Events of somebody who could not act are no fault of the log, which has them for good. They are
+counted here, too: otherwise, no verification after the first of them would be fast.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
+from functools import reduce
 from itertools import zip_longest
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.core.progress import Advance
 from service.core.spares import Spares
+from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, actor_fault
+from service.evidence.verify.actors import Actors
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
 from service.evidence.verify.part_process import PartFailed, PartPlace, check_in, server_of
-from service.evidence.verify.segments import JoinedStreams, Segments
+from service.evidence.verify.segments import Acted, JoinedStreams, Segments
 from service.evidence.verify.walk import Walk
 from service.ledger.database import Connection, Database
 from service.ledger.event_macs import EventKeys
@@ -237,22 +243,43 @@ async def _streams_hold(
 ) -> bool:
     """Return whether streams go on where they were in the parts before; the walk learns the last.
 
-    Only of those streams that have events which wait for their number.
+    Only of those streams that have events which wait for their number. It learns of the actors,
+    too.
     """
     rows = await connection.fetch(_SQL.waiting_streams.on(schema))
     waiting = [row["originator_id"] for row in rows if isinstance(row["originator_id"], UUID)]
     acted = [
-        (stream, (part, turn))
+        (stream, part, Acted.of(packed))
         for part, outcome in enumerate(outcomes)
-        for stream, turn in outcome.acted
+        for stream, packed in outcome.acted
     ]
-    found = streams.whole({*(one.bytes for one in waiting), *(stream for stream, _ in acted)})
+    faults = reduce(ActorFaults.joined, (outcome.actors for outcome in outcomes))
+    found = streams.whole({*(one.bytes for one in waiting), *(stream for stream, *_ in acted)})
     if found is None:
         return False
-    for stream, when in acted:
-        if stream not in found or found[stream].began >= when:
-            return False
+    for stream, part, one in acted:
+        if stream in found and found[stream].began >= (part, one.turn):
+            return False  # registered too late: which of its events were before is not known here
+    lacking = [(stream, one) for stream, _, one in acted if stream not in found]
+    if {stream for stream, _ in lacking}.intersection(one.bytes for one in waiting):
+        return False  # what waits may register them
+    if lacking:
+        unregistered = await _unregistered(connection, schema, [one for _, one in lacking])
+        faults = faults.joined(unregistered)
+    walk.confirmed = faults
     for stream in waiting:
         if (last := found.get(stream.bytes)) is not None:
             walk.rows.streams.put(stream, last.version, last.append_id)
     return True
+
+
+async def _unregistered(
+    connection: Connection, schema: str, lacking: Sequence[Acted]
+) -> ActorFaults:
+    """Return the faults of entities that acted, and of which no part has the stream."""
+    position = min(one.position for one in lacking)
+    row = await connection.fetchrow(_SQL.states.on(schema), position - 1, position)
+    meta = None if row is None else Actors.meta_of(row["state"])
+    actor = "" if meta is None else meta.actor
+    first = actor_fault(position, actor, UNREGISTERED)
+    return ActorFaults(first, sum(one.times for one in lacking))

@@ -186,10 +186,8 @@ async def verify(
         unproven = 0 if actors is None else actors.unproven
         if event_keys is None:  # what waits in this ledger has registered them
             unproven += sum(map(walk.rows.streams.has_begun, lacking))
-        if walk.actors is None:  # of a log that was confirmed
-            return verdict.with_actors(None, 0, unproven)
-        _, count = walk.actors.faults()
-        return verdict.with_actors(walk.actors.fault(), count, unproven)
+        faults = walk.confirmed if walk.actors is None else walk.actors.faults()
+        return verdict.with_actors(faults.told, faults.number, unproven)
 
 
 def _new_walk(judges: Judges, expectations: Expectations) -> Walk:

@@ -13,6 +13,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from service.evidence.verify.actor_faults import ActorFaults
 from service.evidence.verify.actors import BEFORE_MAX, UNREADABLE, WHO, Actors
 from service.evidence.verify.known_actors import NEVER, KnownActors
 from service.evidence.verify.part_macs import Odd, PartMacs
@@ -75,14 +76,16 @@ class PartOutcome(NamedTuple):
 
     `lowest_key` is the oldest event key of a MAC before the first boundary. `oldest_key` is the one
     that the last boundary names, or UNBOUND. `acted` are streams of entities that have to have
-    begun before a turn of this part's segments. `ids_are_kept`: all public ids that its events have
-    drawn are kept.
+    begun elsewhere, each with an `Acted`. `actors` are its events of somebody who could not act,
+    which are no faults of its rows. `ids_are_kept`: all public ids that its events have drawn are
+    kept.
     """
 
     size: int
     lowest_key: int
     oldest_key: int
     acted: Sequence[tuple[bytes, int]]
+    actors: ActorFaults
     ids_are_kept: bool
 
 
@@ -356,8 +359,7 @@ class PartCheck:
         self._actors.take(row)
 
     def _outcome(self) -> PartOutcome | None:
-        if self._actors is not None and self._actors.fault() is not None:
-            return None
+        actors = ActorFaults() if self._actors is None else self._actors.faults()
         self._pass()
         if self._cuts:  # something is expected beyond the end
             return None
@@ -365,5 +367,5 @@ class PartCheck:
         self._send(Passed(0, size, self._subtrees.nodes))
         self._subtrees = Subtrees(size)
         self._streams.put_away()
-        macs, acted = self._macs, self._streams.elsewhere
-        return PartOutcome(size, macs.lowest, macs.oldest, [*acted.items()], self._ids_are_kept)
+        macs, acted = self._macs, self._streams.acted
+        return PartOutcome(size, macs.lowest, macs.oldest, acted, actors, self._ids_are_kept)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from struct import Struct
 from tempfile import SpooledTemporaryFile
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 from uuid import UUID
 
 STREAMS_MAX: Final = 250_000
@@ -19,6 +19,9 @@ SPOOLED_BYTES_MAX: Final = 16 << 20
 """More segments than these are on disk, in a file without a name."""
 APPEND_ID_BITS: Final = 64
 _APPEND_ID_MASK: Final = (1 << APPEND_ID_BITS) - 1
+_COUNT_BITS: Final = 64
+_TURN_SHIFT: Final = APPEND_ID_BITS + _COUNT_BITS
+_ONCE: Final = 1 << APPEND_ID_BITS
 _EVENT_BYTES: Final = 16
 _SEGMENT: Final = Struct(">16s16s16s")
 """A stream, its first event here, and its last one: each of those is version and append_id."""
@@ -33,6 +36,20 @@ class Segments(NamedTuple):
     turn: int
     first_byte: int
     joined: bytes
+
+
+class Acted(NamedTuple):
+    """How often entities acted whose stream has to have begun before a turn, and where first."""
+
+    turn: int
+    times: int
+    position: int
+
+    @classmethod
+    def of(cls, packed: int) -> Self:
+        """Read what a part has kept in one number."""
+        times = packed >> APPEND_ID_BITS & (1 << _COUNT_BITS) - 1
+        return cls(packed >> _TURN_SHIFT, times, packed & _APPEND_ID_MASK)
 
 
 class Whole(NamedTuple):
@@ -56,14 +73,23 @@ class PartStreams:
         self.last: dict[bytes, int] = {}
         self.continued: dict[bytes, int] = {}
         self.elsewhere: dict[bytes, int] = {}
-        """Streams that were asked for and are not here, and the turn: they began before."""
+        """Streams that were asked for and are not here: they began before.
+
+        With the turn, how often, and by which position first: an `Acted` in one number.
+        """
         self._turn = 0
 
-    def has_begun(self, stream: UUID) -> bool:
+    def has_begun(self, stream: UUID, position: int, /) -> bool:
         """Return True: where it is not known here, it is looked for at the end."""
         if stream.bytes not in self.last:
-            self.elsewhere.setdefault(stream.bytes, self._turn)
+            first = self._turn << _TURN_SHIFT | position
+            self.elsewhere[stream.bytes] = self.elsewhere.get(stream.bytes, first) + _ONCE
         return True
+
+    @property
+    def acted(self) -> list[tuple[bytes, int]]:
+        """The streams that have to have begun elsewhere."""
+        return [*self.elsewhere.items()]
 
     def put_away(self) -> None:
         """Send all streams away, and begin again."""

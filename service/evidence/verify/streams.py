@@ -33,7 +33,7 @@ class Streams:
             self._disk.close()
             self._disk = None
 
-    def has_begun(self, stream: UUID) -> bool:
+    def has_begun(self, stream: UUID, _position: int = 0, /) -> bool:
         """Return whether an event of a stream was taken."""
         return self._last_of(stream.int) > 0
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from service.evidence.verdict import Fault
+from service.evidence.verify.actor_faults import ActorFaults
 from service.evidence.verify.actors import Actors
 from service.evidence.verify.expectations import Expected
 from service.evidence.verify.rows import LogRow, Macs, Rows
@@ -30,9 +31,11 @@ class Walk:
         """Begin with an empty log; `expected` is what it is compared with, by size.
 
         Without `actors`, who could act is not checked; without `macs`, who wrote the events is not.
+        `confirmed` are the faults of actors of a log that was not walked through.
         """
         self.rows = Rows(macs)
         self.actors: Actors | None = None
+        self.confirmed = ActorFaults()
         self.held: set[tuple[str, int]] = set()
         self.last_held = Held()
         self.unplaced: Fault | None = None
