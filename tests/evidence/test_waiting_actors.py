@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from service.evidence.log_findings import NOTHING_FOUND
+from service.evidence.verify import people as people_module
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.known_actors import Accounts
 from service.evidence.verify.ledger_verifier import verify_ledger
@@ -122,3 +123,27 @@ async def test_what_is_numbered_meanwhile_is_known_once(watched, service):
     await Sequencer(service.accounts).number_committed()
     assert await watched.people.catch_up(0)
     assert watched.people.known.staff[staff_id] == waited
+
+
+async def test_what_others_have_wait_takes_little_memory(watched, wait, monkeypatch):
+    """It is read in pages, and what is longer than the service writes not at all."""
+    monkeypatch.setattr(people_module, "WAITING_STEP", 2)
+    pages, ours = list[list[int]](), watched.accounts.ours
+
+    async def seen(rows):
+        pages.append([len(row["state"]) for row in rows])
+        return await ours(rows)
+
+    for _ in range(3):
+        wait("StaffAdded", staff_id="stf_x")
+    wait("StaffAdded", staff_id="x" * people_module.WAITING_BYTES_MAX)
+    staff_id = await watched.staff.add("u@example.com", Cause("system:installation", "r"))
+    wait("StaffAdded", staff_id="stf_x")
+    monkeypatch.setattr(watched.accounts, "ours", seen)
+    assert await watched.people.catch_up(0)
+    assert [len(page) for page in pages[:-1]] == [2, 2, 1]
+    assert max(map(max, pages)) <= people_module.WAITING_BYTES_MAX
+    assert (staff_id in watched.people.known.staff, "stf_x" in watched.people.known.staff) == (
+        True,
+        False,
+    )

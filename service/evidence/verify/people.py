@@ -7,7 +7,7 @@ for no other connection.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
 from service.evidence.verify.known_actors import TOPICS, KnownActors
@@ -17,6 +17,9 @@ from service.ledger.sql import queries
 
 STEP: Final = 5_000
 """Positions of the ledger of accounts that are read at once: some hundredths of a second."""
+WAITING_STEP: Final = 500
+WAITING_BYTES_MAX: Final = 16 << 10
+"""More than the service writes of anybody."""
 
 _SQL = queries("service.evidence.verify")
 
@@ -48,26 +51,35 @@ class People:
         ends_at = time.monotonic() + seconds
         reads = self._accounts.database.reads
         async with self._reading:
+            # First: what is numbered meanwhile is among it, or among what is read then.
+            waiting = [one async for one in self._waiting()]
             while True:
                 row = await reads.fetchrow(_SQL.size)
                 size = 0 if row is None else row["size"]
                 if size < self._position:  # restored to an earlier moment
                     self._forget()
                 start, end = self._position, min(size, self._position + STEP)
-                stored = await reads.fetch(_SQL.people_after, start, STEP, list(TOPICS))
-                later = list[Row]()  # among them is what was numbered since the size was read
+                stored = await reads.fetch(_SQL.people_after, start, end - start, list(TOPICS))
                 for found in await self._accounts.ours(stored):
-                    position = found["position"]
-                    if position is None or position > end:
-                        later.append(found)
-                    else:
-                        self._numbered.take(found["topic"], found["state"])
+                    self._numbered.take(found["topic"], found["state"])
                 self._position = end
                 if end == size:
-                    self.known = self._with(later)
+                    self.known = self._with(waiting)
                     return True
                 if time.monotonic() > ends_at:
                     return False
+
+    async def _waiting(self) -> AsyncGenerator[Row]:
+        """Yield what waits and is ours, page by page: anybody's may wait, and of any size."""
+        last, reads = 0, self._accounts.database.reads
+        while True:
+            asked = (last, WAITING_STEP, list(TOPICS), WAITING_BYTES_MAX)
+            rows = await reads.fetch(_SQL.people_waiting, *asked)
+            for one in await self._accounts.ours(rows):
+                yield one
+            if len(rows) < WAITING_STEP:
+                return
+            last = rows[-1]["append_id"]
 
     def _with(self, later: Sequence[Row]) -> KnownActors:
         known = self._numbered.continued() if later else self._numbered

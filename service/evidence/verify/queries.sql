@@ -311,19 +311,25 @@ where
 order by 1 nulls last, 2
 
 -- name: people_after
--- The same in pages: of the $2 positions after one, and of what waits for its number. As of one moment.
+-- The same of the $2 positions after one.
 select
     l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.log as l
 join ledger.events as e on e.append_id = l.append_id
 where l.position > $1 and l.position <= $1 + $2::bigint and e.topic = any($3::text[])
-union all
+order by 1
+
+-- name: people_waiting
+-- The same of what waits for its number: the next $2 after an append id, of at most $4 bytes each.
 select
-    null, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+    null::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
 from ledger.pending as p
 join ledger.events as e on e.append_id = p.append_id
-where e.topic = any($3::text[])
-order by 1 nulls last, 2
+where
+    p.append_id > $1 and e.topic = any($3::text[])
+    and octet_length(e.state) <= $4::integer
+order by 2
+limit $2
 
 -- name: plan
 -- Reading the log in its order: by its index, row by row. Sorting it whole would take its size again
