@@ -173,6 +173,29 @@ def test_an_altered_row_is_reported_with_its_position(installed, database_url):
     assert "The event at position 33 is not the one that was hashed there." in told.stdout
 
 
+def test_metrics_that_cannot_be_written_keep_no_verdict_away(installed, database_url, tmp_path):
+    """That they could not is one more thing that is wrong, also where the log holds."""
+    nowhere = ("--ledger", "accounts", "--metrics", tmp_path / "none" / "verified.prom")
+    code, answer = verified(installed, *nowhere)
+    assert (code, answer["ok"], "fault" in answer) == (1, False, False)
+    assert "No such file or directory" in answer["metrics_fault"]
+    code, answer = verified(installed, "--ledger", "accounts", "--metrics", tmp_path / ("x" * 256))
+    assert (code, "File name too long" in answer["metrics_fault"]) == (1, True)
+    change(
+        database_url,
+        "update accounts.events set state = state || ' ' from accounts.log as l"
+        " where l.append_id = events.append_id and l.position = 33",
+        "events",
+    )
+    code, answer = verified(installed, *nowhere)
+    assert (code, answer["ok"], answer["position"]) == (1, False, 33)
+    assert "No such file or directory" in answer["metrics_fault"]
+    told = run(*VERIFY, *nowhere, env=installed)
+    assert (told.returncode, told.stderr.count("\n")) == (1, 1)
+    assert told.stderr.startswith(f"Warning: {tmp_path / 'none'} cannot be written")
+    assert "The event at position 33 is not the one that was hashed there; --metrics" in told.stdout
+
+
 @pytest.mark.parametrize(
     ("forged", "position"), [(ALTERED, 1), (PUT_IN, 2)], ids=["altered", "put in"]
 )

@@ -67,11 +67,11 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
     Raises ClickException if the file exists or cannot be written, and UsageError for anything but a
     regular file: a rename would replace a device, a pipe or a link.
     """
-    _refuse_special(path)
-    if path.exists() and not force:
-        raise _refused(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
+        _refuse_special(path)
+        if path.exists() and not force:
+            raise _refused(path)
         with temporary.open("xb") as file:
             yield file
             file.flush()

@@ -1,5 +1,6 @@
 """What `audit verify` found, as a file that Prometheus's node exporter reads."""
 
+import os
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -13,7 +14,10 @@ READABLE: Final = 0o644
 
 
 def write_metrics(path: Path, verdicts: Iterable[Verdict], at: datetime) -> None:
-    """Write a gauge for each ledger that was verified, and when; replaces the file at once."""
+    """Write a gauge for each ledger that was verified, and when; replaces the file at once.
+
+    Raises ClickException where it cannot be written.
+    """
     lines = [
         "# HELP claim_ledger_verification_failed 1 where the last `audit verify` found a fault.",
         "# TYPE claim_ledger_verification_failed gauge",
@@ -30,4 +34,4 @@ def write_metrics(path: Path, verdicts: Iterable[Verdict], at: datetime) -> None
         lines.append(f"claim_ledger_verified_at_seconds{labels} {at.timestamp():.0f}")
     with written(path, force=True) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())
-    path.chmod(READABLE)
+        os.fchmod(file.fileno(), READABLE)

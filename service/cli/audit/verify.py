@@ -1,6 +1,8 @@
 """`claim-ledger audit verify`: verify the database, or an export without a database."""
 
+import os
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial, wraps
 from pathlib import Path
 from typing import Final
@@ -184,6 +186,8 @@ async def verify(
     if given is not None and given.ledger not in names:
         message = f"it is of {given.origin}; expected one of {', '.join(names)}"
         raise click.BadParameter(message, param_hint="--checkpoint")
+    if metrics is not None and not os.access(metrics.parent, os.W_OK):
+        warn(f"{metrics.parent} cannot be written, where --metrics is to be")
     verdicts: list[Verdict] = []
     demands = Demands(policy, time_anchor)
     has_ring = has_master_keys(service.settings)
@@ -214,13 +218,21 @@ async def verify(
             warn(f"{log.name}: {dates}; a clock was wrong, or somebody changed what nobody signs")
         if (excess := explained.excess(log.name, verdicts[-1].actor_faults)) is not None:
             warn(excess)
-    if metrics is not None:
-        write_metrics(metrics, verdicts, service.clock())
+    unwritten = None if metrics is None else _metrics_fault(metrics, verdicts, service.clock())
     # Whether a checkpoint counts takes the keys of events, which an auditor need not have.
     # Where a ledger does not hold, nothing may keep its verdict away.
     is_asked = has_ring and all(verdict.ok for verdict in verdicts)
     more = await _last_signed(service, verdicts) if is_asked else _NO_RING
-    return answer_of(verdicts, more, explained)
+    return answer_of(verdicts, more, explained, unwritten)
+
+
+def _metrics_fault(metrics: Path, verdicts: Sequence[Verdict], at: datetime) -> str | None:
+    """Write the outcome; return why it cannot be: that may not keep the verdict away."""
+    try:
+        write_metrics(metrics, verdicts, at)
+    except click.ClickException as error:
+        return f"--metrics was not written: {error.message}"
+    return None
 
 
 _NO_RING: Final = "MACs not checked without the master keys"
@@ -243,12 +255,16 @@ def _is_fine(verdict: Verdict, explained: ExplainedActors | None) -> bool:
 
 
 def _verdict(
-    verdicts: Sequence[Verdict], more: str, explained: ExplainedActors | None = None
+    verdicts: Sequence[Verdict],
+    more: str,
+    explained: ExplainedActors | None = None,
+    unwritten: str | None = None,
 ) -> str:
     """Return the line for people: what was verified, or what is wrong where."""
     wrong = [one for one in verdicts if not _is_fine(one, explained)]
     faults = [f"{one.ledger}: {one.fault}" for one in wrong if one.fault]
     faults += [f"{one.ledger}: {one.actors_fault}" for one in wrong if one.actors_fault]
+    faults += [unwritten] if unwritten else []
     if faults:
         return listed(faults)
     events = sum(one.events for one in verdicts)
@@ -267,12 +283,15 @@ def _verdict(
 
 
 def answer_of(
-    verdicts: Sequence[Verdict], more: str = "", explained: ExplainedActors | None = None
+    verdicts: Sequence[Verdict],
+    more: str = "",
+    explained: ExplainedActors | None = None,
+    unwritten: str | None = None,
 ) -> Told:
     """Return the first faulty ledger, or else the live one; list all if there are several.
 
     `more` is said of logs that are as they were signed. `explained` is None where no actor was
-    checked.
+    checked. `unwritten` is why the file of `--metrics` could not be written.
     """
     faulty = [verdict for verdict in verdicts if not _is_fine(verdict, explained)]
     live = [verdict for verdict in verdicts if verdict.ledger == "live"]
@@ -284,8 +303,10 @@ def answer_of(
         about = {"about": f"what follows is of {shown.ledger} alone; all of them are in `ledgers`"}
         answer = {"ok": answer["ok"], **about, **answer}
         answer["ledgers"] = [_fields(verdict, explained) for verdict in verdicts]
-    told = _verdict(verdicts, more, explained)
-    return (Findings if faulty else Fine)(answer, told, _LABELS)
+    if unwritten is not None:
+        answer |= {"ok": False, "metrics_fault": unwritten}
+    told = _verdict(verdicts, more, explained, unwritten)
+    return (Findings if faulty or unwritten else Fine)(answer, told, _LABELS)
 
 
 def _fields(verdict: Verdict, explained: ExplainedActors | None) -> Fields:
