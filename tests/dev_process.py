@@ -121,10 +121,11 @@ def _children() -> set[int]:
 
 
 def _alive(pids: set[int]) -> list[int]:
-    return [pid for pid in pids if _state(pid) not in {"Z", "X", ""}]
+    return [pid for pid in pids if state(pid) not in {"Z", "X", ""}]
 
 
-def _state(pid: int) -> str:
+def state(pid: int) -> str:
+    """Return the state of a process's first thread, as `ps` shows it; "" if there is none."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -1,15 +1,17 @@
 """Commands of the installed program on a terminal, with a person watching."""
 
+import fcntl
 import os
 import pty
 import select
 import subprocess
+import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.dev_process import PROGRAM
-from tests.patience import PATIENCE_SECONDS
+from tests.dev_process import PROGRAM, state
+from tests.patience import PATIENCE_SECONDS, until
 from tests.processes import bound, start
 
 
@@ -18,10 +20,7 @@ def watched(arguments: Sequence[str | Path], env: Mapping[str, str]) -> str:
     ours, theirs = pty.openpty()
     process = start([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
     os.close(theirs)
-    shown = b""
-    with suppress(OSError):  # how a terminal ends on Linux
-        while select.select([ours], [], [], PATIENCE_SECONDS)[0] and (more := os.read(ours, 4096)):
-            shown += more
+    shown = _shown(ours)
     os.close(ours)
     assert process.wait(PATIENCE_SECONDS) == 0, shown
     return shown.decode()
@@ -45,3 +44,35 @@ def answered(
             env=env,
         )
     return done.returncode, " ".join(done.stderr.split())
+
+
+def interrupted(arguments: Sequence[str | Path], env: Mapping[str, str]) -> tuple[int, str]:
+    """Type Ctrl-C, once, where a command asks; return its exit code and what it showed."""
+    ours, its = pty.openpty()
+    process = start(
+        [PROGRAM, *arguments],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), its),
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY),  # its keys are signals to whom it has
+        env=env,
+    )
+    os.close(its)
+    asked = _shown(ours, end=b"[y/N]: ")
+    until(lambda: state(process.pid) == "S")  # Python notices no signal just before it reads
+    os.write(ours, b"\3")
+    code = process.wait(PATIENCE_SECONDS)
+    shown = asked + _shown(ours)
+    os.close(ours)
+    return code, shown.decode()
+
+
+def _shown(terminal: int, end: bytes | None = None) -> bytes:
+    """Return what a terminal shows, up to some text or to its end."""
+    shown = b""
+    with suppress(OSError):  # how a terminal ends on Linux
+        while select.select([terminal], [], [], PATIENCE_SECONDS)[0] and (
+            more := os.read(terminal, 4096)
+        ):
+            shown += more
+            if end is not None and end in shown:
+                break
+    return shown

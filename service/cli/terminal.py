@@ -1,5 +1,6 @@
 """Interaction with a person at a terminal: confirmations, warnings and progress bars."""
 
+import signal
 import sys
 import time
 from collections.abc import Callable, Generator
@@ -18,7 +19,18 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("This cannot be undone: pass --yes where nobody can be asked.")
-    click.confirm(question, abort=True, err=True)
+    with _interrupted_at_once():
+        click.confirm(question, abort=True, err=True)
+
+
+@contextmanager
+def _interrupted_at_once() -> Generator[None]:
+    """Have Ctrl-C end what the event loop waits for: its own handler has effect only after that."""
+    of_the_loop = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, of_the_loop)
 
 
 def warn(message: str) -> None:

@@ -9,7 +9,7 @@ from service.privacy.faulty_keys import REVIVED
 from tests.cli.team import Team, mailbox
 from tests.cli.uploads import Upload, elsewhere
 from tests.dev_process import environment, run
-from tests.terminal import answered
+from tests.terminal import answered, interrupted
 from tests.world import claim_body
 
 CANARY = "canary-Zoë"
@@ -141,6 +141,15 @@ def test_a_person_is_asked(team, demo, typed, erased, code):
     ended, said = answered([*arguments, "--data-dir", team.dev.data_dir], typed, environment())
     assert f"Erase the personal data of {claim_id} (live) for ever?" in said
     assert (ended, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
+
+
+def test_a_question_can_be_interrupted(team, demo):
+    """By one Ctrl-C, though the event loop waits for the answer, too."""
+    claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
+    arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
+    code, said = interrupted([*arguments, "--data-dir", team.dev.data_dir], environment())
+    assert (code, "Stopped. Goodbye." in said, "Traceback" in said) == (130, True, False)
+    assert not team.do("claims", "show", claim_id)["erased"]
 
 
 def test_without_a_list_nothing_is_erased(team, demo):
