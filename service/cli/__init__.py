@@ -1,6 +1,5 @@
 """The command line: `claim-ledger`."""
 
-import errno
 import json
 import sys
 from typing import Final, NoReturn
@@ -9,7 +8,7 @@ import click
 
 from service.cli.closed_streams import open_closed
 from service.cli.lazy import LazyGroup
-from service.cli.unwritten import Unwritten, forget, tell
+from service.cli.unwritten import Unwritten, forget, tell, watch_output
 from service.core.errors import Refusal
 
 
@@ -116,14 +115,11 @@ for _name, (_help, _modules) in _GROUPS.items():
 def main() -> None:
     """Run the command line; with `--json`, wrong usage is an object too, and exits with 2."""
     has_no_stdout = open_closed()
+    watch_output()
     try:
         _run()
     except Unwritten as error:
         tell(error)
-    except OSError as error:
-        if not has_no_stdout or error.errno != errno.EBADF:
-            raise
-        tell(Unwritten(error.strerror))
     finally:
         if has_no_stdout:  # of a process that runs on, the lines of its log
             forget()
@@ -135,8 +131,7 @@ def _run() -> NoReturn:
         code: object = cli.main(standalone_mode=False)
     except click.ClickException as error:
         if "--json" in sys.argv:
-            message = error.format_message()
-            click.echo(json.dumps(Refusal("validation_failed", message).envelope()))
+            _print_envelope(Refusal("validation_failed", error.format_message()))
         else:
             error.show()
         sys.exit(error.exit_code)
@@ -144,3 +139,10 @@ def _run() -> NoReturn:
         click.echo("Stopped. Goodbye.", err=True)
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_envelope(refusal: Refusal) -> None:
+    try:
+        click.echo(json.dumps(refusal.envelope()))
+    except Unwritten as error:  # the exit code is that of the fault
+        tell(error)

@@ -22,7 +22,7 @@ def open_closed() -> bool:
     if _STDIN in closed:
         sys.stdin = os.fdopen(_STDIN)
     if _STDOUT in closed:
-        sys.stdout = os.fdopen(_STDOUT, "w")
+        sys.stdout = os.fdopen(_STDOUT, "w", closefd=False)
     if _STDERR in closed:
         sys.stderr = os.fdopen(_STDERR, "w")
     return _STDOUT in closed

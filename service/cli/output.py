@@ -3,7 +3,6 @@
 Answers may hold moments and UUIDs; they are printed as the API writes them.
 """
 
-import errno
 import json
 import re
 import sys
@@ -17,7 +16,6 @@ from uuid import UUID
 import click
 import msgspec
 
-from service.cli.unwritten import Unwritten
 from service.cli.verdict import Told
 from service.core.clock import timestamp
 from service.core.errors import Refusal
@@ -97,21 +95,13 @@ class Blocks(list[dict[str, Any]]):
 
 
 def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print an answer, with a table for each list of objects in it; close its spools.
-
-    Raises Unwritten where it cannot be printed, but for a reader that has gone, which Click knows.
-    """
+    """Print an answer, with a table for each list of objects in it; close its spools."""
     spools = [value for value in answer.values() if isinstance(value, Spool)]
     for spool in spools:  # all of them, before the first word
         spool.flush()
-    try:
-        if isinstance(answer, Told) and answer.verdict and not as_json:
-            click.echo(f"{_text(answer.verdict)}\n")
-        (_print_object if as_json else _print_text)(answer if as_json else _labelled(answer))
-    except OSError as error:
-        if error.errno == errno.EPIPE:
-            raise
-        raise Unwritten(error.strerror) from error
+    if isinstance(answer, Told) and answer.verdict and not as_json:
+        click.echo(f"{_text(answer.verdict)}\n")
+    (_print_object if as_json else _print_text)(answer if as_json else _labelled(answer))
     for spool in spools:
         spool.close()
 

@@ -1,19 +1,49 @@
 """What a command says where its answer cannot be printed, such as on a full disk."""
 
+import errno
+import io
 import os
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
-class Unwritten(Exception):
-    """An answer could not be printed. `str()` says why."""
+_STDOUT = 1
+
+
+class Unwritten(OSError):
+    """What was printed could not be written, other than for a reader that has gone."""
+
+
+class _Output(io.FileIO):
+    """Stdout, whose faults are told from those of other files: they are Unwritten."""
+
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # which Click knows
+                raise
+            raise Unwritten(error.errno, error.strerror) from error
+
+
+def watch_output() -> None:
+    """Have whatever cannot be written to stdout raise Unwritten: answers, refusals, and help."""
+    sys.stdout = io.TextIOWrapper(
+        io.BufferedWriter(_Output(_STDOUT, "wb", closefd=False)),
+        encoding=sys.stdout.encoding,
+        errors=sys.stdout.errors,
+        line_buffering=sys.stdout.isatty(),
+    )
 
 
 def tell(error: Unwritten) -> None:
     """Say so on stderr."""
     lost = "What the command has done is done; replace a secret that it would have shown."
-    click.echo(f"Error: the answer could not be written: {error}. {lost}", err=True)
+    click.echo(f"Error: the answer could not be written: {error.strerror}. {lost}", err=True)
     forget()
 
 

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from service.cli import cli
 from service.cli.output import show
+from tests.dev_process import environment
 
 
 def test_a_number_is_called_so():
@@ -29,21 +30,32 @@ def test_what_nobody_sees_is_shown(capsys):
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("more", [(), ("--json",)])
-def test_an_answer_that_cannot_be_written_is_told(more):
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("keys-at-rest keygen", 1),
+        ("keys-at-rest keygen --json", 1),
+        ("claims show \udcff --json", 1),
+        ("migrate --json", 1),
+        ("audit verify --none --json", 2),
+        ("--help", 1),
+        ("audit verify --help", 1),
+        ("--version", 1),
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_told(arguments, code):
     """In one line, without a traceback: a secret that was not shown is lost."""
-    command = [
-        sys.executable,
-        "-c",
-        "from service.cli import main; main()",
-        "keys-at-rest",
-        "keygen",
-    ]
+    command = [sys.executable, "-c", "from service.cli import main; main()"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [*command, *more], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [*command, *arguments.split()],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env=environment(),
         )
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert done.stderr.startswith("Error: the answer could not be written: No space left on device")
 
 
