@@ -1,7 +1,7 @@
 """Documents name only what is there: commands, settings, metrics, alerts, recipes, files, links.
 
-What the runbook's commands take is tested in test_runbook.py; what pages for partners run, in
-test_snippets.py.
+What the runbook's commands take in prose is tested in test_runbook.py; what pages for partners run,
+in test_snippets.py.
 """
 
 import re
@@ -12,6 +12,7 @@ import click
 from service.app.settings import SETTINGS
 from service.cli import cli
 from service.cli.reference import commands
+from tests.calls import calls, hold
 from tests.monitoring.rules import ALERTS, product_metrics
 
 ROOT = Path(__file__).parents[1]
@@ -96,6 +97,22 @@ def test_commands_and_their_options_exist():
     ) == [
         "audit verified",
         "staff add --mail x",
+    ]
+
+
+def test_commands_of_blocks_are_whole():
+    """What they need is there: whoever copies one has only to put in names."""
+    called = [
+        call
+        for name, text in DOCUMENTS.items()
+        if name != "docs/ledger-format.md"  # its tags of what is hashed begin like calls
+        for call in calls(text)
+    ]
+    for call in called:
+        hold(call)
+    assert len(called) > 70
+    assert calls("    kubectl exec pod -- claim-ledger documents sweep --as you\n") == [
+        "claim-ledger documents sweep --as you"
     ]
 
 
