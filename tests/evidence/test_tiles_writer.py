@@ -17,6 +17,7 @@ from service.evidence.tiles.slice import slice_of
 from service.evidence.tiles.writer import AGAIN_SECONDS, LOOK_SECONDS, TilesWriter, tiles_state
 from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
+from tests import runbook
 from tests.evidence.checkpointing import ALTER, KEY, LEAVES, Away, directory_at, lose
 
 
@@ -240,6 +241,29 @@ async def test_each_object_that_is_wrong_is_named(checkpoints, add, shelf, tmp_p
         await TilesWriter(checkpoints, shelf).write()
     named = {fault.partition(":")[0] for fault in str(found.value).split("; ")}
     assert named == {f"{origin}/tile/0/000.p/4", f"{origin}/tile/entries/000.p/6"}
+
+
+@pytest.mark.parametrize("name", ["tile/0/000.p/4", "tile/entries/000.p/6"])
+async def test_the_runbook_leads_to_the_end(checkpoints, add, shelf, tmp_path, name):
+    """Of a tile that was cut, and of one that somebody else wrote first: by both removals."""
+    page = " ".join(runbook.PATH.read_text().split())
+    assert "Then remove each named object and the `checkpoint` of that log, and run the" in page
+    await add(3)
+    origin = (await checkpoints.make()).checkpoint.origin
+    assert await TilesWriter(checkpoints, shelf).write()
+    await add(2)
+    await checkpoints.make()
+    folder = tmp_path / "tiles" / origin
+    (folder / name).write_bytes(bytes(32))
+    with pytest.raises(EntriesUnsound, match=f"^{origin}/{name}[ :]"):
+        await TilesWriter(checkpoints, shelf).write()
+    (folder / name).unlink()
+    (folder / "checkpoint").unlink()
+    writer = TilesWriter(checkpoints, shelf)
+    assert [await writer.write(), await writer.write()] == [True, False]
+    assert len(read_tiles(folder, 4)) == 4
+    assert len(read_tiles(folder, 6)) == 6
+    assert await tiles_state(checkpoints.ledger.database) == (6, False)
 
 
 async def test_no_row_spoils_what_is_published(
