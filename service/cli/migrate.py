@@ -6,6 +6,7 @@ import click
 
 import migrations
 from service.app.setting import SettingsError
+from service.app.setting_values import database_place
 from service.app.settings import MIGRATE, Settings
 from service.cli.faults import one_line
 from service.cli.options import json_option
@@ -29,7 +30,8 @@ def migrate(*, as_json: bool) -> None:
     try:
         logins = migrations.migrate(settings.database_url, given)
     except migrations.MigrationUnavailable as error:
-        refuse(Refusal("service_unavailable", str(error)), as_json=as_json)
+        said = f"PostgreSQL at {database_place(settings.database_url)}: {error}"
+        refuse(Refusal("service_unavailable", said), as_json=as_json)
     except migrations.MigrationFailed as error:
         raise click.ClickException(str(error)) from error
     if as_json:

@@ -17,7 +17,8 @@ _NOT_MIGRATED = "The database is not migrated: run `claim-ledger migrate`."
 _WHY = {
     "InvalidPasswordError": "PostgreSQL refuses the password of {url}: is it the one that "
     "`claim-ledger migrate` was given?",
-    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of {url}.",
+    "InvalidAuthorizationSpecificationError": "PostgreSQL refuses the user of {url}: "
+    "`claim-ledger migrate` makes the logins of the ledgers, and `pg_hba.conf` has to admit them.",
     "InvalidCatalogNameError": "PostgreSQL has no such database.",
     "InvalidParameterValueError": _NOT_MIGRATED,
     "InvalidSchemaNameError": _NOT_MIGRATED,
@@ -61,7 +62,7 @@ def why(error: Exception, data_dir: Path | None, settings: Settings | None = Non
 
 def _url_of(refused: BaseException, settings: Settings | None) -> str:
     """Return the variables of the URLs with the login that PostgreSQL refuses, as it names it."""
-    found = re.search(r'user "([^"]+)"', str(refused))
+    found = re.search(r'(?:user|role) "([^"]+)"', str(refused))
     named = [
         f"{PREFIX}{name}"
         for name, url in _urls(settings).items()

@@ -12,6 +12,7 @@ import pytest
 import migrations
 from migrations import MigrationFailed, MigrationUnavailable, is_newest, newest_revision
 from migrations import migrate as apply
+from service.app.setting_values import database_place
 from service.facts.caller import LEDGERS
 from tests import runbook
 from tests.databases import login_url
@@ -105,10 +106,11 @@ def test_migrate_makes_the_logins_of_the_settings(empty_url):
     ids=["away", "password", "database"],
 )
 def test_an_unusable_database_is_reported_in_one_line(empty_url, change, said):
-    """The line does not contain the password; the exit code is 1."""
+    """The line says which, but has no password; the exit code is 1."""
     url = change(empty_url)
     done = migrate(url)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith(f"Refused: PostgreSQL at {database_place(url)}: ")
     assert said in done.stderr
     assert url.split(":")[2].partition("@")[0] not in done.stderr
     assert json.loads(migrate(url, "--json").stdout)["code"] == "service_unavailable"

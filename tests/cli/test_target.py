@@ -5,8 +5,10 @@ import json
 import re
 import subprocess
 import sys
+from uuid import uuid4
 
 import click
+import psycopg
 import pytest
 from asyncpg import ProtocolViolationError
 
@@ -85,6 +87,20 @@ def test_an_unusable_database_gets_an_envelope(database_url, change, said):
     assert (done.returncode, answer["code"]) == (1, "service_unavailable")
     assert said in answer["message"]
     assert password not in done.stdout + done.stderr
+
+
+def test_a_login_that_postgresql_does_not_admit_is_named(installed, postgres_url):
+    """By the setting with its URL, though PostgreSQL calls it a role; and what makes logins."""
+    name = f"guest_{uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"create role {name} nologin password 'canary'")
+        host = postgres_url.partition("@")[2]
+        url = {"CLAIM_LEDGER_ACCOUNTS_DATABASE_URL": f"postgresql://{name}:canary@{host}"}
+        done = run("partners", "list", env=installed | url)
+        connection.execute(f"drop role {name}")
+    assert done.returncode == 1
+    assert "refuses the user of CLAIM_LEDGER_ACCOUNTS_DATABASE_URL: `claim-ledger" in done.stderr
+    assert "canary" not in done.stderr
 
 
 def test_the_owner_s_database_is_named_beside_the_ledgers(installed):
