@@ -75,6 +75,7 @@ WHOLE_STREAMS = {
     "service/people/staff.py remove": TEAM_ALONE,
 }
 """Where all events of a stream are decoded at once, and why they are few."""
+OUTAGE = re.compile(r"\bLedger(Error|Unavailable)\b")
 READS = re.compile(r"await ([\w.]+\.)?(\w*transaction|accounts|live|ledgers?(\[\w+\])?)\.read\(")
 
 
@@ -151,6 +152,20 @@ def test_no_public_class_name_is_defined_twice():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found[node.name].append(str(path.relative_to(ROOT)))
     assert {name: paths for name, paths in found.items() if len(paths) > 1} == {}
+
+
+def test_an_outage_is_logged_by_its_cause():
+    """`LedgerUnavailable` says nothing: the runbook has a line for what it was raised from."""
+    hidden = [
+        f"{path}:{node.lineno}"
+        for folder in ("service", "projections")
+        for path in Path(folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ExceptHandler | ast.If)
+        and OUTAGE.search(ast.unparse(node).partition(":\n")[0])
+        and any("error_type=type(error)." in ast.unparse(one) for one in node.body)
+    ]
+    assert hidden == []
 
 
 def test_queries_are_used():

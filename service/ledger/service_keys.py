@@ -229,7 +229,8 @@ class ServiceKeyStore:
         try:
             await self.read_events()
         except LedgerError as error:
-            log.warning("event keys not read", error_type=type(error).__name__)
+            why = type(error.__cause__ or error).__name__
+            log.warning("event keys not read", error_type=why)
 
     def _read_events_soon(self) -> None:
         if self._reading is None or self._reading.done():

@@ -116,4 +116,4 @@ class RequestLog:
             try:
                 await self.flush()
             except LedgerError as error:
-                log.warning("request log waits", error_type=type(error).__name__)
+                log.warning("request log waits", error_type=type(error.__cause__ or error).__name__)

@@ -52,7 +52,9 @@ class Retention:
             try:
                 await self.delete_expired()
             except LedgerError as error:
-                log.warning("old requests not deleted", error_type=type(error).__name__)
+                log.warning(
+                    "old requests not deleted", error_type=type(error.__cause__ or error).__name__
+                )
             except Exception:  # tried again in time: nothing waits for it
                 log.exception("deleting old requests failed")
             await asyncio.sleep(EVERY_SECONDS)

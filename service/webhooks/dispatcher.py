@@ -85,7 +85,7 @@ class Dispatcher:
             if task.result():  # else it would be looked at again and again
                 self.on_served()
         elif isinstance(error, LedgerError):
-            log.warning("webhooks wait", error_type=type(error).__name__)
+            log.warning("webhooks wait", error_type=type(error.__cause__ or error).__name__)
         else:
             log.error("webhooks failed", exc_info=error)
 
