@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeGuard
 
 from projections.connect_links.reader import link_by_token
 from projections.connections.reader import access
@@ -17,8 +17,8 @@ from service.facts.access import Access
 from service.facts.caller import Caller
 from service.facts.connections import ConnectLinkIssued, connection_stream, link_stream
 from service.facts.entities import entity_stream
-from service.ledger.database import always
-from service.ledger.events import Cause, Event
+from service.ledger.database import Row, always
+from service.ledger.events import Cause, Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore, token_hash
 from service.ledger.writing import Append, Decided, Proposal
@@ -102,6 +102,13 @@ class ConnectionCommands:
             issued.label,
             issued.expires_at,
         )
+
+    async def answer(self, token: str) -> Recorded | None:
+        """Return the event of the answer that a link was given; None where it has none."""
+        async with self.ledger.transaction() as transaction:
+            row = await link_by_token(transaction, token_hash(token))
+            past = await transaction.read(row["stream_id"]) if row else []
+        return past[-1] if len(past) > 1 and _is_issued(past[0].event, always(row)) else None
 
     async def approve(self, token: str, entity_id: str, cause: Cause) -> str:
         """Connect a customer's entity to the partner that asked; return the partner's id.
@@ -191,11 +198,16 @@ async def _usable(transaction: Transaction, token: str) -> tuple[Link, ConnectLi
     link, row = decisions.usable(found), always(found)
     past = await transaction.read(link.stream_id)
     issued = past[0].event if past else None
-    if not isinstance(issued, ConnectLinkIssued) or any(
-        getattr(issued, name) != row[name] for name in _BOUND
-    ):
+    if not _is_issued(issued, row):
         raise Refusal("connect_token_invalid")
     return link, issued
+
+
+def _is_issued(event: object, row: Row) -> TypeGuard[ConnectLinkIssued]:
+    """Return whether an event issued the link that a row has."""
+    return isinstance(event, ConnectLinkIssued) and all(
+        getattr(event, name) == row[name] for name in _BOUND
+    )
 
 
 async def change(

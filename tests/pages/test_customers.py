@@ -2,7 +2,7 @@
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.world import claim_body
 
@@ -18,6 +18,29 @@ def onboarding_link(site, key, email, **more):
     body = {"partner_user_id": email, "company_name": "Bakry", "user_email": email} | more
     assert site.api(key, "POST", "/onboardings", json=body).status_code == 201
     return site.mailed_link(email, "onboarding")
+
+
+def press_twice(page: Page, button: Locator) -> None:
+    """Press a button twice while the first request is held up, as on a slow network."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if route.request.method != "POST":
+            route.continue_()
+        elif held:
+            route.abort()  # though the browser has dropped the first one by now
+        else:
+            held.append(route)
+
+    page.route("**", hold)
+    button.scroll_into_view_if_needed()
+    box = button.bounding_box()
+    assert box
+    place = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    with page.expect_request(lambda request: request.method == "POST"):
+        page.mouse.click(*place)  # most else would wait for the page to come
+    page.mouse.click(*place)
+    held[0].continue_()
 
 
 def test_a_customer_approves_and_ends_a_connection(site):
@@ -45,6 +68,41 @@ def test_a_customer_approves_and_ends_a_connection(site):
     expect(page.get_by_text("You disconnected Ledger Books")).to_be_visible()
     after = site.api(key, "POST", "/claims", json=claim_body(entity_id, "case-2"))
     assert (after.status_code, after.json()["code"]) == (403, "partner_disconnected")
+
+
+def test_a_second_press_sends_nothing(site):
+    """Signing in, approving and finishing lead to their results; none says that it was used."""
+    _, key = site.partner()
+    email = site.mailbox()
+    entity_id = site.entity(email)
+    page = site.visitor()
+    page.goto("/sign-in")
+    page.get_by_label("Email address").fill(email)
+    press_twice(page, page.get_by_role("button", name="Send link"))
+    page.wait_for_url("/sign-in/sent")
+    page.goto(site.mailed_link(email, "sign-in"))
+    press_twice(page, page.get_by_role("button", name="Sign in"))
+    page.wait_for_url("/account")
+    page.goto(asked_link(site, key))
+    press_twice(page, page.get_by_role("button", name="Approve"))
+    expect(page.locator(".copyable code")).to_have_text(entity_id)
+    page.goto(onboarding_link(site, key, site.mailbox()))
+    press_twice(page, page.get_by_role("button", name="Finish"))
+    expect(page.locator(".copyable code")).to_contain_text("ent_")
+
+
+def test_a_form_that_is_on_its_way_says_so(site):
+    """It is announced, and kept from being sent again until its page is shown anew."""
+    page = site.visitor()
+    page.goto("/sign-in")
+    send = "form => form.dispatchEvent(new Event('submit', {bubbles: true, cancelable: true}))"
+    form, said = page.locator("form[action='/sign-in']"), page.locator("#said")
+    assert form.evaluate(send)
+    expect(said).to_have_text("Sending…")
+    assert not form.evaluate(send)
+    page.evaluate("dispatchEvent(new Event('pageshow'))")
+    expect(said).to_have_text("")
+    assert form.evaluate(send)
 
 
 def test_a_customer_of_several_businesses_chooses(site):

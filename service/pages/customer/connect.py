@@ -8,6 +8,7 @@ from litestar import get, post
 from projections.connections.reader import ConnectionsReader
 from service.connections.commands import ConnectionCommands
 from service.core.errors import Refusal, invalid
+from service.facts.connections import ConnectLinkDeclined, ConnectLinkRedeemed
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
@@ -48,26 +49,12 @@ def connect_router(
     @post("/connect/{token:str}", opt={"page": Page("signed-in")})
     async def answer(request: AnyRequest, token: PathText) -> Html:
         """Approve or decline."""
-        form = form_of(request)
         if token.startswith(TEST_PREFIX):
             return _test_mode_page(request)
-        link = await commands.look(token)
-        if form.get("answer") == "decline":
-            if not await entities_of(request, connections):
-                # Whoever is asked has a business; nobody else may use up their link.
-                raise Refusal("entity_not_found")
-            person_id = signed_in(request).person_id
-            await commands.decline(token, customer_cause(request, person_id))
-            return lead_to("/connect/declined")
-        if form.get("answer") != "approve":
-            raise invalid("answer", "expected approve or decline")
-        if not form.get("entity_id"):
-            return await _asked(request, parts, token, is_unchosen=True)
-        entity = await own_entity(request, connections, form["entity_id"])
-        await commands.approve(
-            token, entity["entity_id"], customer_cause(request, entity["entity_id"])
-        )
-        return lead_to(f"/connected/{entity['entity_id']}/{link.partner_id}")
+        try:
+            return await _answer(request, parts, token)
+        except Refusal as refusal:
+            return await _answered(request, parts, token, refusal)
 
     @get("/connect/declined", opt={"page": Page("public")})
     async def declined(request: AnyRequest) -> Html:
@@ -81,6 +68,43 @@ def _test_mode_page(request: AnyRequest) -> Html:
     """Return the page for a test-mode link, which nobody can redeem."""
     title, advice = text("connect.test_title"), text("connect.test_advice")
     return refused(request, Refusal("connect_token_invalid"), title, advice)
+
+
+async def _answer(request: AnyRequest, parts: _Parts, token: str) -> Html:
+    """Approve or decline as the form says, and lead on."""
+    form, commands = form_of(request), parts.commands
+    link = await commands.look(token)
+    if form.get("answer") == "decline":
+        if not await entities_of(request, parts.connections):
+            # Whoever is asked has a business; nobody else may use up their link.
+            raise Refusal("entity_not_found")
+        await commands.decline(token, customer_cause(request, signed_in(request).person_id))
+        return lead_to("/connect/declined")
+    if form.get("answer") != "approve":
+        raise invalid("answer", "expected approve or decline")
+    if not form.get("entity_id"):
+        return await _asked(request, parts, token, is_unchosen=True)
+    entity = await own_entity(request, parts.connections, form["entity_id"])
+    entity_id: str = entity["entity_id"]
+    await commands.approve(token, entity_id, customer_cause(request, entity_id))
+    return lead_to(f"/connected/{entity_id}/{link.partner_id}")
+
+
+async def _answered(request: AnyRequest, parts: _Parts, token: str, refusal: Refusal) -> Html:
+    """Lead whoever has given this answer before to what it led to; refuse anybody else."""
+    known, form = await parts.commands.answer(token), form_of(request)
+    match known and known.event, form.get("answer"):
+        case ConnectLinkRedeemed(partner_id=partner_id, entity_id=entity_id), "approve":
+            own = [one["entity_id"] for one in await entities_of(request, parts.connections)]
+            if entity_id == form.get("entity_id") and entity_id in own:
+                return lead_to(f"/connected/{entity_id}/{partner_id}")
+        case ConnectLinkDeclined(), "decline":
+            actor = customer_cause(request, signed_in(request).person_id).actor
+            if known and known.meta.actor == actor:
+                return lead_to("/connect/declined")
+        case _:
+            pass
+    raise refusal
 
 
 async def _asked(

@@ -49,8 +49,13 @@ def onboarding_router(
     async def finish(request: AnyRequest, token: PathText) -> Html:
         """Correct, complete and finish."""
         form = form_of(request)
-        with _visiting(request) as visitor:
-            invited = await commands.look(token, visitor)
+        try:
+            with _visiting(request) as visitor:
+                invited = await commands.look(token, visitor)
+        except Refusal as refusal:
+            if refusal.code != "magic_link_already_used":
+                raise
+            return lead_to(f"/onboarding/{token}/done")  # sent twice: it shows what the first did
         given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
         try:
             confirmed = check(Confirmed, **given)

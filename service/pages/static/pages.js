@@ -1,5 +1,5 @@
-// Copying, the reader's own time, and tables that stack on a phone. Without a script the buttons stay
-// hidden, the text can be selected, times are in UTC, and tables scroll sideways.
+// Copying, the reader's own time, forms that are sent once, and tables that stack on a phone. Without a
+// script the buttons stay hidden, the text can be selected, times are in UTC, and tables scroll sideways.
 const said = document.getElementById("said");
 
 async function copy(button) {
@@ -75,6 +75,21 @@ document.addEventListener("keydown", (event) => {
   if (!menu) return;
   menu.open = false;
   menu.querySelector("summary").focus();
+});
+
+// A second press of a form that is on its way sends nothing: the browser would drop the first answer,
+// and with it a cookie or a token that comes but once. After a while it may: the first was stopped.
+const ON_ITS_WAY_MS = 30_000;
+document.addEventListener("submit", (event) => {
+  const form = event.target;
+  if (event.defaultPrevented || form.getAttribute("method") !== "post") return;
+  if (event.timeStamp - form.dataset.sentAt < ON_ITS_WAY_MS) return event.preventDefault();
+  form.dataset.sentAt = event.timeStamp;
+  said.textContent = said.dataset.sending;
+});
+addEventListener("pageshow", () => {
+  for (const form of document.querySelectorAll("[data-sent-at]")) delete form.dataset.sentAt;
+  said.textContent = "";
 });
 
 // What did not come as it was asked for, a refusal or the page to sign in, is shown whole.
