@@ -168,11 +168,14 @@ class Partner(msgspec.Struct, frozen=True):
 
     The texts are what the partner said about itself, None if it said nothing or was erased.
     `verified_website` is what the team found to be true; `reason` is why it was declined.
+    `status_version` and `settings_version` are those of the last events that changed these.
     """
 
     partner_id: str = ""
     version: int = 0
     status: str = ""
+    status_version: int = 0
+    settings_version: int = 0
     name: str | None = None
     email: str | None = None
     contact_name: str | None = None
@@ -206,19 +209,21 @@ def fold(events: Iterable[Event], before: Partner | None = None) -> Partner:
 
 
 def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - one match
-    change = msgspec.structs.replace
+    change, version = msgspec.structs.replace, state.version + 1
     match event:
         case PartnerApplied():
-            return change(state, status="pending", **msgspec.structs.asdict(event))
+            applied = msgspec.structs.asdict(event)
+            return change(state, status="pending", status_version=version, **applied)
         case PartnerApproved():
-            verified = event.website
-            return change(state, status="approved", reason=None, verified_website=verified)
+            decided = change(state, status="approved", status_version=version)
+            return change(decided, reason=None, verified_website=event.website)
         case PartnerDeclined():
-            return change(state, status="declined", reason=event.reason)
+            decided = change(state, status="declined", status_version=version)
+            return change(decided, reason=event.reason)
         case PartnerRevoked():
-            return change(state, status="revoked")
+            return change(state, status="revoked", status_version=version)
         case PartnerSettingsChanged():
-            return change(state, **msgspec.structs.asdict(event))
+            return change(state, settings_version=version, **msgspec.structs.asdict(event))
         case SandboxReset():
             return change(state, sandbox_epoch=event.epoch)
         case ApiKeyIssued():

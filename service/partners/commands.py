@@ -152,13 +152,30 @@ class PartnerCommands:
         is_theirs = partner.status == "approved" and url is not None and leads_to(url, website)
         return Profile(partner.email, website, next(since, None), url if is_theirs else None)
 
-    async def approve(self, partner_id: str, cause: Cause, website: str | None = None) -> None:
-        """Approve a partner; `website` is one that the team has verified to be theirs."""
-        await self._decide(partner_id, cause, decisions.approve, website or None)
+    async def approve(
+        self,
+        partner_id: str,
+        cause: Cause,
+        website: str | None = None,
+        expected_version: int | None = None,
+    ) -> None:
+        """Approve a partner; `website` is one that the team has verified to be theirs.
 
-    async def decline(self, partner_id: str, cause: Cause, reason: str | None = None) -> None:
-        """Decline a partner; the reason is shown to its people."""
-        await self._decide(partner_id, cause, decisions.decline, reason or None)
+        Refuses with `form_outdated` where its status has changed since `expected_version`.
+        """
+        given = (website or None, expected_version)
+        await self._decide(partner_id, cause, decisions.approve, *given)
+
+    async def decline(
+        self,
+        partner_id: str,
+        cause: Cause,
+        reason: str | None = None,
+        expected_version: int | None = None,
+    ) -> None:
+        """Decline a partner; the reason is shown to its people. Refuses as `approve` does."""
+        given = (reason or None, expected_version)
+        await self._decide(partner_id, cause, decisions.decline, *given)
 
     async def revoke(self, partner_id: str, cause: Cause) -> None:
         """End a partner's access."""

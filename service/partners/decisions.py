@@ -38,29 +38,38 @@ _SHOWN_THEN: Final = (
 )
 
 
-def approve(partner: Partner, website: str | None = None) -> list[Event]:
+def approve(
+    partner: Partner, website: str | None = None, expected_version: int | None = None
+) -> list[Event]:
     """Approve a pending or declined partner; approving twice changes nothing.
 
-    `website` is one that the team has verified.
+    `website` is one that the team has verified. `expected_version` is the one of its status when
+    this was decided: what was decided meanwhile is refused with `form_outdated`.
     """
-    match _known(partner).status:
-        case "approved":
-            return []
-        case "pending" | "declined":
-            return [PartnerApproved(partner_id=partner.partner_id, website=website)]
-        case status:
-            raise Refusal("partner_state", f"A {status} partner cannot be approved.")
+    is_same = expected_version is None or partner.verified_website == website
+    if _known(partner).status == "approved" and is_same:
+        return []
+    _refuse_other(partner.status_version, expected_version)
+    if partner.status not in {"pending", "declined"}:
+        raise Refusal("partner_state", f"A {partner.status} partner cannot be approved.")
+    return [PartnerApproved(partner_id=partner.partner_id, website=website)]
 
 
-def decline(partner: Partner, reason: str | None = None) -> list[Event]:
-    """Decline a pending partner, and tell it why; declining twice changes nothing."""
-    match _known(partner).status:
-        case "declined":
-            return []
-        case "pending":
-            return [PartnerDeclined(partner_id=partner.partner_id, reason=reason)]
-        case status:
-            raise Refusal("partner_state", f"A partner that is {status} cannot be declined.")
+def decline(
+    partner: Partner, reason: str | None = None, expected_version: int | None = None
+) -> list[Event]:
+    """Decline a pending partner, and tell it why; declining twice changes nothing.
+
+    `expected_version` is as that of `approve`.
+    """
+    is_same = expected_version is None or partner.reason == reason
+    if _known(partner).status == "declined" and is_same:
+        return []
+    _refuse_other(partner.status_version, expected_version)
+    if partner.status != "pending":
+        message = f"A partner that is {partner.status} cannot be declined."
+        raise Refusal("partner_state", message)
+    return [PartnerDeclined(partner_id=partner.partner_id, reason=reason)]
 
 
 def revoke(partner: Partner) -> list[Event]:
@@ -272,6 +281,11 @@ def is_applicant(partner: Partner, member_id: str) -> bool:
     """
     email = partner.members[member_id].email
     return partner.use is not None and email == partner.email
+
+
+def _refuse_other(version: int, expected: int | None) -> None:
+    if expected is not None and version != expected:
+        raise Refusal("form_outdated")
 
 
 def _without(partner: Partner, key_id: str) -> Partner:

@@ -191,6 +191,33 @@ async def test_an_invalid_reason_is_a_field_error(world, staff):
     assert (await world.service.partners.look(partner_id)).status == "pending"
 
 
+async def test_a_decision_is_on_what_the_page_showed(world, staff):
+    """A colleague's decision since is shown instead; the same one again changes nothing."""
+    partners = world.service.partners
+
+    async def decided(partner_id, deed, version="1", **fields):
+        path = f"/backoffice/partners/{partner_id}/{deed}"
+        answer = await staff.post(path, version=version, **fields)
+        is_told = "A colleague decided on this partner" in answer.text
+        assert (answer.status_code, is_told) in {(303, False), (409, True)}
+        return answer.status_code
+
+    first, second = [await partners.add("Books", "p@example.com", STAFF) for _ in range(2)]
+    await partners.add_member(first, "dev@example.com", STAFF)  # no decision
+    await partners.decline(first, STAFF, "No imprint.")
+    assert await decided(first, "approve", website="") == 409
+    assert await decided(first, "decline", reason="Another.") == 409
+    assert await decided(first, "decline", reason="No imprint.") == 303
+    known = await partners.look(first)
+    assert (known.status, known.reason) == ("declined", "No imprint.")
+    assert await decided(second, "approve", website="example.com") == 303
+    assert await decided(second, "approve", website="example.com") == 303
+    assert await decided(second, "approve", website="") == 409
+    assert await decided(second, "decline", reason="No imprint.") == 409
+    assert (await partners.look(second)).verified_website == "example.com"
+    assert await decided(first, "approve", "3", website="") == 303
+
+
 async def test_a_review_is_shown_to_the_team_alone(world, staff):
     """Who looked at what, the note and who decided; on no page of the partner's own console."""
     applicant = await Visitor(world).sign_in("dev@example.com")
@@ -214,7 +241,7 @@ async def test_a_review_is_shown_to_the_team_alone(world, staff):
     for note in ("n" * 501, "no\u202eton"):
         answer = await staff.post(f"{page}/review", version="1", note=note)
         assert (answer.status_code, 'id="note-fault"' in answer.text) == (400, True)
-    await staff.post(f"{page}/approve", website="")
+    await staff.post(f"{page}/approve", version="1", website="")
     shown = (await staff.get(page)).text
     assert shown.count(" checked>") == 2
     assert shown.count("team@example.com, <time") == 4  # two checks, the note and the approval

@@ -99,8 +99,12 @@ async def partner_page(
     reason: str | None = None,
     website: RefusedWebsite | None = None,
     sent: Sent | None = None,
+    is_decided: bool = False,
 ) -> Html:
-    """Return one partner's page; `reason` and `website` were refused, and are to be corrected."""
+    """Return one partner's page; `reason` and `website` were refused, and are to be corrected.
+
+    `is_decided`: a colleague has decided while somebody else's form was open.
+    """
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
@@ -125,6 +129,7 @@ async def partner_page(
         team={f"staff:{one.staff_id}": one.email for one in (await context.staff.list()).members},
         reason=reason,
         website=website,
+        is_decided=is_decided,
         reason_max=WORDS_CHARACTERS_MAX,
         note_max=NOTE_CHARACTERS_MAX,
     )

@@ -1,5 +1,7 @@
 """`/backoffice/partners/<id>/review`: what the team looked at of a partner, and its decision."""
 
+from collections.abc import Awaitable
+
 from litestar import post
 
 from service.core.errors import Refusal
@@ -38,8 +40,9 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
         reason = form_of(request).get("reason", "")
         if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
             return await partner_page(context, request, partner_id, 400, reason=reason)
-        await context.partners.decline(partner_id, staff_cause(request), reason)
-        return lead_to(f"/backoffice/partners/{partner_id}")
+        version, cause = expected_version(request), staff_cause(request)
+        deciding = context.partners.decline(partner_id, cause, reason, version)
+        return await _decided(context, request, partner_id, deciding)
 
     return OneOffRouter("/partners", route_handlers=[review, approve, decline])
 
@@ -52,7 +55,21 @@ async def _approved(context: BackofficeContext, request: AnyRequest, partner_id:
     except Refusal as refusal:
         refused = RefusedWebsite(website, messages_of(refusal))
         return await partner_page(context, request, partner_id, 400, website=refused)
-    await context.partners.approve(partner_id, staff_cause(request), confirmed.website)
+    version, cause = expected_version(request), staff_cause(request)
+    deciding = context.partners.approve(partner_id, cause, confirmed.website, version)
+    return await _decided(context, request, partner_id, deciding)
+
+
+async def _decided(
+    context: BackofficeContext, request: AnyRequest, partner_id: str, deciding: Awaitable[None]
+) -> Html:
+    """Decide on a partner, or show that a colleague has decided meanwhile."""
+    try:
+        await deciding
+    except Refusal as refusal:
+        if refusal.code != "form_outdated":
+            raise
+        return await partner_page(context, request, partner_id, 409, is_decided=True)
     return lead_to(f"/backoffice/partners/{partner_id}")
 
 
