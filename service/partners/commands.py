@@ -189,8 +189,12 @@ class PartnerCommands:
         return_link: bool | None = None,
         suppress_email: bool | None = None,
         return_url: str | None = None,
+        expected_version: int | None = None,
     ) -> None:
-        """Change a partner's settings; None keeps one as it is, and an empty URL is none."""
+        """Change a partner's settings; None keeps one as it is, and an empty URL is none.
+
+        Refuses with `form_outdated` where they have changed since `expected_version`.
+        """
         await self._decide(
             partner_id,
             cause,
@@ -198,6 +202,7 @@ class PartnerCommands:
             return_link=return_link,
             suppress_email=suppress_email,
             return_url=return_url,
+            expected_version=expected_version,
         )
 
     def new_key_id(self) -> str:

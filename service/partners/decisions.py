@@ -89,11 +89,13 @@ def change_settings(
     return_link: bool | None,
     suppress_email: bool | None,
     return_url: str | None = None,
+    expected_version: int | None = None,
 ) -> list[Event]:
     """Change what is given, keep what is None; an empty URL is none.
 
-    Refuses with `partner_state` a revoked partner, and with `validation_failed` a new URL that
-    leads elsewhere than to the verified website.
+    `expected_version` is the one of the settings when these were chosen: what was changed meanwhile
+    is not undone, but refused with `form_outdated`. Refuses with `partner_state` a revoked partner,
+    and with `validation_failed` a new URL that leads elsewhere than to the verified website.
     """
     if _known(partner).status == "revoked":
         raise Refusal("partner_state", "The settings of a revoked partner cannot be changed.")
@@ -109,6 +111,8 @@ def change_settings(
         suppress_email=partner.suppress_email,
         return_url=partner.return_url,
     )
+    if wanted != now:
+        _refuse_other(partner.settings_version, expected_version)
     url, website = wanted.return_url, partner.verified_website
     if url and url != now.return_url and not leads_to(url, website):
         told = f"not on {website} or below it, the website that our team verified"

@@ -67,7 +67,7 @@ async def test_a_partner_is_changed_so_often_in_a_day(grown):
     """By all of its people together; what takes access away is always possible."""
     world, visitor, partner_id = grown
     path, commands = f"/console/{partner_id}", world.service.partners
-    refused = await visitor.post(f"{path}/settings")
+    refused = await visitor.confirm(f"{path}/settings")
     assert (refused.status_code, "today" in refused.text) == (429, True)
     assert 0 < int(refused.headers["retry-after"]) <= 86_400
     await commands.approve(partner_id, STAFF)

@@ -22,6 +22,11 @@ async def links_of(visitor, path):
     return page, found
 
 
+async def save(developer, settings, **fields):
+    """Open the settings, and save them with these."""
+    return await developer.post(settings, version=await developer.version(settings), **fields)
+
+
 async def test_a_customer_takes_the_id_to_the_partners_registered_page(world):
     """By their click, with words before it; the partner sets the address in the console."""
     partner = await world.partner()
@@ -46,11 +51,11 @@ async def test_a_customer_takes_the_id_to_the_partners_registered_page(world):
     assert entity_id in said["body"][0].split("\r\n")
 
     settings = f"/console/{partner.partner_id}/settings"
-    refused = await developer.post(settings, return_url="http://www.example.com/back")
+    refused = await save(developer, settings, return_url="http://www.example.com/back")
     assert refused.status_code == 400
     assert 'aria-invalid="true"' in refused.text
     assert 'value="http://www.example.com/back"' in refused.text
-    saved = await developer.post(settings, return_url=BACK, return_link="on")
+    saved = await save(developer, settings, return_url=BACK, return_link="on")
     assert saved.status_code == 303
     assert f'value="{BACK}"' in (await developer.get(settings)).text
 
@@ -61,9 +66,9 @@ async def test_a_customer_takes_the_id_to_the_partners_registered_page(world):
     assert "tells it the entity ID" in before
     assert 'rel="noreferrer"' in page
 
-    await developer.post(settings)  # of a page that was opened before there was the field
+    await save(developer, settings)  # of a page that was opened before there was the field
     assert f'value="{BACK}"' in (await developer.get(settings)).text
-    await developer.post(settings, return_url="")
+    await save(developer, settings, return_url="")
     _, links = await links_of(customer, connected)
     assert set(links) == {"mailto"}
 
@@ -96,9 +101,9 @@ async def test_a_changed_return_url_asks_for_a_fresh_proof(world, monkeypatch):
     monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
     settings = f"/console/{partner.partner_id}/settings"
     for url in ("https://example.net/back", ""):
-        asked = await developer.post(settings, return_url=url, return_link="on")
+        asked = await save(developer, settings, return_url=url, return_link="on")
         assert asked.headers["location"] == f"/proof?next={settings}"
-    saved = await developer.post(settings, return_url=BACK, return_link="on")
+    saved = await save(developer, settings, return_url=BACK, return_link="on")
     assert saved.headers["location"] == f"{settings}?saved"
     known = await world.service.partners.look(partner.partner_id)
     assert (known.return_url, known.return_link) == (BACK, True)
@@ -116,18 +121,40 @@ async def test_customers_return_to_the_website_that_the_team_verified(world):
         return ways("ent_1", "Bakery", await partners.profile(partner_id)).host
 
     elsewhere = "https://example.net/back"
-    assert (await developer.post(settings, return_url=elsewhere)).status_code == 303
+    assert (await save(developer, settings, return_url=elsewhere)).status_code == 303
     assert await offered() is None
     await partners.approve(partner_id, STAFF, "Example.com")
     assert await offered() is None
     for url in (*("https://example.org/", "https://anexample.com/"), "https://example.com.net/"):
-        refused = await developer.post(settings, return_url=url)
+        refused = await save(developer, settings, return_url=url)
         assert refused.status_code == 400, url
         assert "the website that our team verified" in refused.text
-    same = await developer.post(settings, return_url=elsewhere, return_link="on")
+    same = await save(developer, settings, return_url=elsewhere, return_link="on")
     assert same.status_code == 303  # nothing about it has changed
     for host in ("example.com", "app.example.com"):
-        assert (await developer.post(settings, return_url=f"https://{host}/")).status_code == 303
+        assert (await save(developer, settings, return_url=f"https://{host}/")).status_code == 303
         assert await offered() == host
     await partners.revoke(partner_id, STAFF)
     assert await offered() is None
+
+
+async def test_settings_that_a_colleague_changed_meanwhile_are_not_undone(world):
+    """They are shown beside what was entered, which is saved when it is sent again."""
+    partner = await world.partner()
+    commands, partner_id = world.service.partners, partner.partner_id
+    await commands.add_member(partner_id, DEVELOPER, STAFF)
+    settings = f"/console/{partner_id}/settings"
+    first, second = [await Visitor(world).sign_in(DEVELOPER) for _ in range(2)]
+    earlier = await first.version(settings)
+    assert (await save(second, settings, return_link="on", return_url="")).status_code == 303
+    await commands.issue_key(partner_id, "test", STAFF)  # which changes no setting
+    outdated = await first.post(settings, version=earlier, return_url=BACK)
+    assert (outdated.status_code, 'role="alert"' in outdated.text) == (409, True)
+    assert "A colleague changed these settings" in outdated.text
+    assert f'value="{BACK}"' in outdated.text
+    known = await commands.look(partner_id)
+    assert (known.return_link, known.return_url) == (True, None)
+    same = await first.post(settings, version=earlier, return_link="on", return_url="")
+    assert same.status_code == 303
+    assert (await save(first, settings, return_link="on", return_url=BACK)).status_code == 303
+    assert (await commands.look(partner_id)).return_link
