@@ -21,6 +21,7 @@ from service.pages.carried import forgotten
 from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
+    ANY_SESSION,
     SessionChanged,
     cookie_of,
     form_of,
@@ -92,9 +93,9 @@ def sign_in_router(
         mark = host_cookie(KNOWN_COOKIE, await marks.of(session), MARK_LIFETIME)
         return lead_to(home, [session_cookie(session.token), no_cookie(BROWSER_COOKIE), mark])
 
-    @post("/sign-out", opt={"page": Page("public")})
+    @post("/sign-out", opt={"page": Page("public"), ANY_SESSION: True})
     async def sign_out(request: AnyRequest) -> Html:
-        """End the session of this browser."""
+        """End the session of this browser, whichever it had when the page was opened."""
         token = request.scope["state"]["session"]
         if token is not None:
             await sessions.end(token)

@@ -30,6 +30,8 @@ AnyConnection = ASGIConnection[Any, Any, Any, Any]
 COOKIE: Final = "__Host-session"
 CSRF_FIELD: Final = "csrf"
 VERSION_FIELD: Final = "version"
+ANY_SESSION: Final = "any_session"
+"""The option of a handler that takes forms which were made for another session than the present."""
 DIGITS_MAX: Final = 19
 """A longer number is no version, and takes long to read."""
 FORM_BYTES_MAX: Final = 16 * 1024
@@ -108,7 +110,7 @@ class Visits(ASGIMiddleware):
         state["form_key"] = secrets.derived("form", "")
         if person is not None:
             state["person"], state["session"] = person, token
-            state["csrf"] = secrets.link_token("csrf", person.session_id)
+            state["csrf"] = secrets.link_token("csrf", person.forms)
 
     def _refuse_foreign(self, headers: Headers) -> None:
         """Refuse a post that another site made (Fetch Metadata; without it, by Origin)."""
@@ -152,7 +154,8 @@ async def read_form(request: AnyRequest) -> None:
     """Read the form of every post into the request's state, before its handler.
 
     Refuses with `validation_failed` a body that is not a form. Raises SessionChanged for a
-    signed-in person's form without their session's token: that it is ours, `Visits` has seen.
+    signed-in person's form without their session's token: that it is ours, `Visits` has seen, which
+    is enough for a handler whose options have ANY_SESSION.
     """
     if request.method != "POST":
         return
@@ -161,10 +164,9 @@ async def read_form(request: AnyRequest) -> None:
     if kind != "application/x-www-form-urlencoded" and body:
         raise Refusal("validation_failed", form_errors=["expected a form"])
     form = form_fields(body)
-    expected = request.scope["state"]["csrf"]
-    if expected is not None and not hmac.compare_digest(
-        form.pop(CSRF_FIELD, "").encode(), expected.encode()
-    ):
+    expected, given = request.scope["state"]["csrf"], form.pop(CSRF_FIELD, "")
+    is_any = request.scope["route_handler"].opt.get(ANY_SESSION, False)
+    if not (expected is None or is_any or hmac.compare_digest(given.encode(), expected.encode())):
         raise SessionChanged
     request.scope["state"]["form"] = form
 

@@ -76,6 +76,7 @@ class Kept(msgspec.Struct, frozen=True):
     by_passkey: bool
     network: str
     browser: str
+    forms: str = ""
 
 
 class Person(NamedTuple):
@@ -83,6 +84,8 @@ class Person(NamedTuple):
 
     `by_passkey`: they proved who they are with a passkey; `is_fresh`: within the last minutes, in
     either way. `ends_at` is when their session does at the latest; None where there is none.
+    `forms` is what their forms' token is made from. A session that a proof renewed keeps it, so
+    that pages in other tabs work on.
     """
 
     email: str
@@ -91,6 +94,7 @@ class Person(NamedTuple):
     by_passkey: bool = False
     is_fresh: bool = False
     ends_at: datetime | None = None
+    forms: str = ""
 
     @property
     def person_id(self) -> str:
@@ -136,6 +140,7 @@ class Sessions:
         *,
         by_passkey: bool = False,
         ends_at: datetime | None = None,
+        forms: str = "",
     ) -> Session:
         """Begin a session of 12 hours, or until `ends_at`, in the caller's transaction."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
@@ -144,11 +149,13 @@ class Sessions:
         # The database's clock, by which sessions end, in hand before the row is sealed.
         started_at = await now(connection, schema)
         ends_at = ends_at or started_at + LIFETIME
-        person = Person(email, address_hash.hex(), session_id, by_passkey, True, ends_at)
+        forms = forms or session_id
+        person = Person(email, address_hash.hex(), session_id, by_passkey, True, ends_at, forms)
         ids = (token_hash(token), session_id, address_hash, person.person_id)
         values = (*ids, started_at, ends_at)
         bound = bound_to(dict[str, object](zip(BOUND, (*values, None), strict=True)))
-        wrapped = self.master_keys.wrap(msgspec.json.encode(Kept(email, by_passkey, *place)), bound)
+        kept = msgspec.json.encode(Kept(email, by_passkey, *place, forms))
+        wrapped = self.master_keys.wrap(kept, bound)
         await connection.execute(
             _SQL.session_begin.on(schema), *values, wrapped, self.master_keys.newest
         )
@@ -172,6 +179,7 @@ class Sessions:
                 *(person.email, address_hash, place),
                 by_passkey=True,
                 ends_at=person.ends_at,
+                forms=person.forms,
             )
 
     async def read(self, token: str) -> Person | None:
@@ -188,8 +196,9 @@ class Sessions:
             with suppress(LedgerError):  # reading pages goes on where nothing can be written
                 await self._seen(row, kept)
         address_hash: str = row["address_hash"].hex()
-        how = (kept.by_passkey, row["is_fresh"], row["expires_at"])
-        return Person(kept.email, address_hash, row["session_id"], *how)
+        session_id: str = row["session_id"]
+        how = (kept.by_passkey, row["is_fresh"], row["expires_at"], kept.forms or session_id)
+        return Person(kept.email, address_hash, session_id, *how)
 
     async def of(self, person_id: str) -> list[OpenSession]:
         """Return the sessions of a person that hold, newest first."""

@@ -72,6 +72,21 @@ async def test_the_back_office_needs_a_passkey(world):
     assert (await later.get("/backoffice")).status_code == 200
 
 
+async def test_pages_of_before_a_proof_work_on(world):
+    """In other tabs: their forms are sent in the new session, and signing out ends it."""
+    visitor, key = await by_link(world, MEMBER), authenticator()
+    before, token = visitor.session, visitor.csrf
+    await enrolled(visitor, key)
+    assert (await proved(visitor, key)).status_code == 303
+    assert visitor.session != before
+    visitor.csrf = token
+    assert (await visitor.post("/security/sessions/end")).headers["location"] == "/security"
+    kept = visitor.session
+    assert kept
+    assert (await visitor.post("/sign-out")).status_code == 303
+    assert await world.service.sessions.read(kept) is None
+
+
 async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):
     """Partners' access, connections, live keys and colleagues: ten minutes after the last proof.
 
@@ -162,7 +177,7 @@ async def person_of(world, email):
 async def csrf_of(world, visitor):
     """Return the token of a visitor's forms."""
     person = await world.service.sessions.read(visitor.session)
-    return (await world.service.secrets.get()).link_token("csrf", person.session_id)
+    return (await world.service.secrets.get()).link_token("csrf", person.forms)
 
 
 async def test_only_our_own_ceremonies_count(world):

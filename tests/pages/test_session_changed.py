@@ -80,7 +80,7 @@ async def test_another_sign_in_link_of_a_browser_that_is_signed_in_by_now(world)
 
 
 async def test_a_form_of_an_earlier_session(world):
-    """The same person's or another's: nothing is done, not even signing out."""
+    """The same person's or another's: nothing is done; but signing out ends the present one."""
     partner = await world.partner()
     entity_id = await business(world, email=EMAIL)
     await partner.connect(entity_id)
@@ -92,6 +92,8 @@ async def test_a_form_of_an_earlier_session(world):
         await visitor.sign_in(email)
         answer = await sent(visitor, path, token_in(page), version=version)
         assert led_to(answer) == path
-        assert led_to(await sent(visitor, "/sign-out", token_in(page))) == "/"
         assert await is_signed_in(visitor)
+        answer = await sent(visitor, "/sign-out", token_in(page))
+        assert (answer.status_code, answer.headers["location"]) == (303, "/sign-in")
+        assert not await is_signed_in(visitor)
     assert (await partner.claim(entity_id)).status_code == 201

@@ -77,6 +77,6 @@ async def test_a_form_of_another_person_s_session_is_refused(world):
     """A form's token belongs to one session."""
     mine, other = await Visitor(world).sign_in(EMAIL), await Visitor(world).sign_in(EMAIL)
     form = {CSRF_FIELD: other.csrf}
-    answer = await mine.client.post("/sign-out", data=form, headers=FROM_OUR_PAGE)
+    answer = await mine.client.post("/security/sessions/end", data=form, headers=FROM_OUR_PAGE)
     assert answer.status_code == 409
     assert await is_signed_in(mine)
