@@ -38,10 +38,12 @@ def access_from(row: Row | None, connection: UUID, binding: Binding) -> Access:
         return known
     topic, state = row["topic"], row["state"]
     binding.check(row["connection_id"], connection, row["version"], topic, state, row["mac"])
+    meta = stored_form(state).meta
     return known._replace(
         version=row["version"],
         connected=topic == EntityConnected.__name__,
-        changed_at=stored_form(state).meta.at,
+        changed_at=meta.at,
+        changed_by=meta.actor,
     )
 
 

@@ -226,6 +226,7 @@ class Composer:
             partner_name=partner.name or "",
             entity_id=event.entity_id if used else None,
             console=self._console(partner),
+            by_customer=known.is_ended_by_customer,
         )
         return await self._told(row, whom, addressees(partner), partner, letter)
 

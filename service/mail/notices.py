@@ -198,20 +198,28 @@ def return_url_changed(*, partner_name: str, is_set: bool, console: str) -> Lett
     )
 
 
-def partner_disconnected(*, partner_name: str, entity_id: str | None, console: str) -> Letter:
-    """Return what a partner is told when a business has disconnected it.
+def partner_disconnected(
+    *, partner_name: str, entity_id: str | None, console: str, by_customer: bool = True
+) -> Letter:
+    """Return what a partner is told when a business, or our team, has disconnected it.
 
     `entity_id` only where the partner has used it (contract, section 1).
     """
-    which = f"The business {entity_id}" if entity_id else "A business"
+    which = f"the business {entity_id}" if entity_id else "a business"
     partner = shown(partner_name)
+    if by_customer:
+        subject = "A business has disconnected you"
+        what = f"{which[0].upper()}{which[1:]} has disconnected {partner}."
+    else:
+        subject = "You were disconnected from a business"
+        what = f"Our team has disconnected {partner} from {which}."
     return Letter(
-        "A business has disconnected you",
+        subject,
         (
             "Hello,",
             (
-                f"{which} has disconnected {partner}. You can no longer create claims or"
-                " upload documents for it. Existing claims stay and continue."
+                f"{what} You can no longer create claims or upload documents for it. Existing"
+                " claims stay and continue."
             ),
             LinkLine(console, _CONSOLE),
             AUTOMATIC,

@@ -70,6 +70,6 @@ async def test_a_notice_decodes_no_long_stream(quiet, owner):
         "A live API key was revoked": 2,
         "The page that your customers return to was changed": 2,
         "A webhook endpoint was paused": 2,
-        "A business has disconnected you": 2,
+        "You were disconnected from a business": 2,
         "A passkey was added": 1,
     }

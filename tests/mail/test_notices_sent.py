@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from service.core.clock import system_clock
+from service.ledger.events import Cause
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.mail.outbox import Outbox
@@ -342,16 +343,20 @@ async def test_nothing_is_sent_under_an_id_that_does_not_follow_from_its_event(q
 
 
 async def test_a_partner_is_told_of_a_disconnection(quiet):
-    """By the id of the business only if it has used that; not if it was connected again since."""
+    """Of who did it, by the business's id only if it used that; not if connected again since."""
     partner = await quiet.partner()
     live = quiet.service.modes["live"].connections
     used, unused, again = [await partner.connected_entity() for _ in range(3)]
     await partner.claim(used)
-    for entity_id in (used, unused, again):
+    await live.disconnect(used, partner.partner_id, Cause(f"customer:{used}", STAFF.request_id))
+    for entity_id in (unused, again):
         await live.disconnect(entity_id, partner.partner_id, STAFF)
     await live.connect_by_staff(again, partner.partner_id, STAFF)
     subjects = await sent(quiet, await note_mail(quiet))
-    assert [subject for _, subject in subjects] == ["A business has disconnected you"]
+    assert sorted(subject for _, subject in subjects) == [
+        "A business has disconnected you",
+        "You were disconnected from a business",
+    ]
     texts = [plain(one) for one in mails(quiet)]
     assert len(texts) == 2
     assert [used in text for text in texts].count(True) == 1

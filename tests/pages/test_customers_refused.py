@@ -171,6 +171,26 @@ async def test_disconnecting_twice_changes_nothing(world):
     assert (await partner.claim(entity_id)).json()["code"] == "partner_disconnected"
 
 
+async def test_a_customer_is_told_who_ended_a_connection(world):
+    """Themselves, or our team on their behalf."""
+    partner = await world.partner()
+    entity_id = await business(world)
+    visitor = await Visitor(world).sign_in(EMAIL)
+    path = f"/account/{entity_id}/{partner.partner_id}"
+    for by_team in (True, False):
+        await partner.connect(entity_id)
+        if by_team:
+            live = world.service.modes["live"].connections
+            await live.disconnect(entity_id, partner.partner_id, STAFF)
+        else:
+            await visitor.confirm(f"{path}/disconnect")
+        shown = (await visitor.get(path)).text
+        assert ("Our team disconnected" in shown, "You disconnected" in shown) == (
+            by_team,
+            not by_team,
+        )
+
+
 @pytest.mark.parametrize("version", ["as it was", "", "-1", "x", "9" * 5000])
 async def test_a_form_of_an_earlier_connection_ends_no_later_one(world, version):
     """Sent again after the partner was connected again, it is outdated: nothing is changed."""

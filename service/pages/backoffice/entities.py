@@ -5,17 +5,13 @@ from typing import Final
 from litestar import get, post
 
 from service.core.errors import Refusal
-from service.facts.access import Access
-from service.facts.connections import connection_stream
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.ledger.codec import stored_form
 from service.ledger.sql import queries
 from service.pages.backoffice.frame import (
     STAFF,
     BackofficeContext,
     IdUnknown,
-    ModeContext,
     backoffice_page,
     ledger_place,
 )
@@ -91,7 +87,6 @@ def connecting_router(context: BackofficeContext, proofs: Proofs) -> OneOffRoute
             entity=entity,
             partner=partner,
             access=access,
-            ended_by=await _ended_by(live, partner_id, access),
         )
 
     @post("/connect", opt=STAFF)
@@ -119,15 +114,6 @@ def connecting_router(context: BackofficeContext, proofs: Proofs) -> OneOffRoute
         return backoffice_page(request, "handed.html", entity=access, partner=partner)
 
     return OneOffRouter(_PATH, route_handlers=[confirm, connect, handed])
-
-
-async def _ended_by(live: ModeContext, partner_id: str, access: Access) -> str:
-    """Return who ended a connection, as its last event names them; empty where nobody did."""
-    if access.disconnected_at is None:
-        return ""
-    stream = connection_stream("live", partner_id, access.entity_id)
-    row = await live.database.reads.fetchrow(_SQL.connection_event, stream, access.version)
-    return stored_form(row["state"]).meta.actor if row else ""
 
 
 async def _entity_page(

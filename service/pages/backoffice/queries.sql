@@ -96,10 +96,6 @@ where
     )
 order by d.id
 
--- name: connection_event
--- An event of a connection, by its stream and version.
-select state from ledger.events where originator_id = $1 and originator_version = $2
-
 -- name: entity
 -- One business.
 select entity_id, name, established, registered_at from ledger.entities where entity_id = $1
