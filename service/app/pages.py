@@ -98,11 +98,16 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 live.connection_list,
                 live.entities,
                 partner_name,
+                service.partner_list.is_approved,
                 service.partners.profile,
                 proofs,
             ),
             customer_claims_router(
-                live.connection_list, live.claim_list, ClaimOverviews(live.ledger), partner_name
+                live.connection_list,
+                live.claim_list,
+                ClaimOverviews(live.ledger),
+                partner_name,
+                service.partner_list.is_approved,
             ),
             OneOffRouter(
                 "/", route_handlers=_console(service, proofs), opt={"frame": console_frame}

@@ -1,8 +1,9 @@
-"""What the console shows the people of a partner that was revoked: no more of its customers."""
+"""A partner that was revoked: its people see no more of its customers, who see that it is."""
 
 import re
 
 from service.pages.console.frame import CONSOLE
+from tests.pages.customers import EMAIL, business
 from tests.pages.visitor import Visitor, site_map_of
 from tests.world import STAFF
 
@@ -56,3 +57,26 @@ async def test_a_revoked_partners_people_see_its_state_and_no_customers(world):
     assert f'href="/console/{partner_id}/claims"' not in after[""][1]
     added = await visitor.post(f"/console/{partner_id}/team", email="friend@example.com")
     assert added.status_code == 403
+
+
+async def test_customers_and_the_team_see_that_a_partner_is_revoked(world):
+    """Nobody is led to giving it an entity id, or told that it is connected."""
+    partner = await world.partner()
+    partner_id, entity_id = partner.partner_id, await business(world)
+    await partner.connect(entity_id)
+    await world.service.staff.add("team@example.com", STAFF)
+    visitor, staff = [await Visitor(world).sign_in(one) for one in (EMAIL, "team@example.com")]
+    own = f"/account/{entity_id}/{partner_id}"
+    pages = [(visitor, "/account"), (visitor, own), (staff, f"/backoffice/entities/{entity_id}")]
+
+    async def is_shown(word):
+        return [word in (await one.get(path)).text for one, path in pages]
+
+    for revoked in (False, True):
+        assert await is_shown("revoked") == [revoked] * 3
+        connected = await visitor.get(f"/connected/{entity_id}/{partner_id}")
+        assert connected.status_code == (303 if revoked else 200)
+        assert connected.headers.get("location") == (own if revoked else None)
+        await world.service.partners.revoke(partner_id, STAFF)
+    assert not any(await is_shown(">connected<"))
+    assert "Connected since" not in (await visitor.get(own)).text

@@ -29,6 +29,8 @@ ACCOUNT: Final = {"page": Page("signed-in", "account.title")}
 
 PartnerName = Callable[[str], Awaitable[str]]
 """Returns a partner's name by its id."""
+IsApproved = Callable[[str], Awaitable[bool]]
+"""Returns whether a partner may act now, by its id: our team can have revoked its access."""
 
 
 def account_router(
@@ -36,6 +38,7 @@ def account_router(
     connections: ConnectionsReader,
     businesses: EntityCommands,
     partner_name: PartnerName,
+    is_approved: IsApproved,
     profile_of: ProfileOf,
     proofs: Proofs,
 ) -> OneOffRouter:
@@ -47,6 +50,8 @@ def account_router(
         entity = await own_entity(request, connections, entity_id)
         if not (await connections.access(partner_id, entity_id)).connected:
             raise Refusal("entity_not_owned")
+        if not await is_approved(partner_id):
+            return lead_to(f"/account/{entity_id}/{partner_id}")
         return customer_page(
             request,
             "connected.html",
@@ -62,7 +67,11 @@ def account_router(
             {
                 "entity": entity,
                 "partners": [
-                    {"name": await partner_name(row["partner_id"]), "row": row}
+                    {
+                        "name": await partner_name(row["partner_id"]),
+                        "is_approved": await is_approved(row["partner_id"]),
+                        "row": row,
+                    }
                     for row in await connections.connections(entity["entity_id"])
                 ],
             }

@@ -10,7 +10,13 @@ from service.claims.overview import ClaimOverviews
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.pages.customer.account import ACCOUNT, PartnerName, connection_of, customer_page
+from service.pages.customer.account import (
+    ACCOUNT,
+    IsApproved,
+    PartnerName,
+    connection_of,
+    customer_page,
+)
 from service.pages.site_map import Html, PathText
 
 CLAIMS_SHOWN: Final = 25
@@ -23,6 +29,7 @@ def customer_claims_router(
     claims: ClaimListReader,
     cases: ClaimOverviews,
     partner_name: PartnerName,
+    is_approved: IsApproved,
 ) -> OneOffRouter:
     """Return the router of a customer's claims (live mode: there is no other for customers)."""
 
@@ -44,6 +51,7 @@ def customer_claims_router(
             partner_id=partner_id,
             partner_name=await partner_name(partner_id),
             access=access,
+            is_approved=await is_approved(partner_id),
             claims=[(row, overviews.get(row["claim_id"])) for row in listed],
             next_page=older,
             is_first="from" not in request.query_params,
