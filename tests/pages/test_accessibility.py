@@ -51,6 +51,18 @@ def test_an_onboarding_can_be_finished_by_keyboard(filled):
     expect(page.locator(".copyable code")).to_contain_text("ent_")
 
 
+def test_an_open_menu_does_not_cover_what_has_the_focus(filled):
+    """It closes when the focus leaves it, and not before."""
+    page = filled.page_of("developer", viewport={"width": 360, "height": 640})
+    page.goto(f"/console/{filled.partner}/settings")
+    menu = page.locator("nav details").last
+    menu.locator("summary").press("Enter")
+    _tab_to(page, menu.get_by_role("link").last)
+    expect(menu).to_have_attribute("open", "")
+    page.keyboard.press("Tab")
+    expect(menu).not_to_have_attribute("open", "")
+
+
 def test_focus_is_visible(filled):
     """Whatever Tab reaches on a page has an outline."""
     page = filled.page_of("owner")

@@ -64,12 +64,14 @@ function dress(root) {
 dress(document);
 document.addEventListener("htmx:load", (event) => dress(event.detail.elt));
 
-// A menu closes when something else is pressed, and by Escape.
-document.addEventListener("click", (event) => {
+// A menu closes when something else is pressed or has the focus, which it would cover, and by Escape.
+function closeMenus(but) {
   for (const menu of document.querySelectorAll("nav details[open]")) {
-    if (!menu.contains(event.target)) menu.open = false;
+    if (!menu.contains(but)) menu.open = false;
   }
-});
+}
+document.addEventListener("click", (event) => closeMenus(event.target));
+document.addEventListener("focusin", (event) => closeMenus(event.target));
 document.addEventListener("keydown", (event) => {
   const menu = event.key === "Escape" && document.querySelector("nav details[open]");
   if (!menu) return;
