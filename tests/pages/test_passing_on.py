@@ -158,3 +158,13 @@ async def test_settings_that_a_colleague_changed_meanwhile_are_not_undone(world)
     assert same.status_code == 303
     assert (await save(first, settings, return_link="on", return_url=BACK)).status_code == 303
     assert (await commands.look(partner_id)).return_link
+
+
+async def test_the_team_sees_where_customers_return_to_before_it_approves(world):
+    """On the page of the applicant, with its other settings."""
+    partners = world.service.partners
+    partner_id = await partners.add("Books", "books@example.com", STAFF)
+    await world.service.staff.add("team@example.com", STAFF)
+    staff = await Visitor(world).sign_in("team@example.com")
+    await partners.change_settings(partner_id, STAFF, return_url=BACK)
+    assert html.escape(BACK) in (await staff.get(f"/backoffice/partners/{partner_id}")).text
