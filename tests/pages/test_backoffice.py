@@ -101,7 +101,7 @@ def test_a_pending_partner_is_declined_with_a_reason(site, team):
     page.goto(f"/backoffice/partners/{partner_id}")
     page.locator("form[action$=decline]").evaluate("form => form.noValidate = true")
     page.get_by_role("button", name="Decline").click()
-    expect(page.get_by_text("Give a reason")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Give a reason")).to_be_focused()
     assert site.do(lambda service: service.partners.look(partner_id)).status == "pending"
     page.get_by_label("Reason").fill("No imprint.\nNo address.")
     page.get_by_role("button", name="Decline").click()
@@ -156,7 +156,8 @@ def test_an_entity_is_connected_to_a_partner(site, team):
     page.goto(f"/backoffice/entities/{entity_id}")
     page.get_by_label("Partner ID").fill("ptn_unknown")
     page.get_by_role("button", name="Continue").click()
-    expect(page.get_by_text("No approved partner has this ID.")).to_be_visible()
+    alert = page.get_by_role("alert").filter(has_text="No approved partner has this ID.")
+    expect(alert).to_be_focused()
     page.get_by_label("Partner ID").fill(partner_id)
     page.get_by_role("button", name="Continue").click()
     heading = page.get_by_role("heading", level=1)

@@ -218,6 +218,28 @@ async def test_a_decision_is_on_what_the_page_showed(world, staff):
     assert await decided(first, "approve", "3", website="") == 303
 
 
+async def test_a_fault_takes_the_focus(world, ids, staff):
+    """Whichever form has it: an alert above the form leads to the field."""
+    partners = world.service.partners
+    partner_id = await partners.add("Books", "p@example.com", STAFF)
+    await partners.add_member(ids["partner"], "dev@example.com", STAFF)
+    member = await Visitor(world).sign_in("dev@example.com")
+    page, claim = f"/backoffice/partners/{partner_id}", f"/backoffice/claims/{ids['claim']}"
+    hand = f"/backoffice/entities/{ids['entity']}/connect"
+    for field, answer in (
+        ("note", await staff.post(f"{page}/review", version="0", note="n" * 501)),
+        ("website", await staff.post(f"{page}/approve", version="1", website="w" * 254)),
+        ("reason", await staff.post(f"{page}/decline", version="1", reason="")),
+        ("stage", await staff.post(f"{claim}/stage", stage="none", seen="triage")),
+        ("stage", await staff.post(f"{claim}/stage", stage="settled", seen="closed")),
+        ("partner_id", await staff.get(hand, params={"partner_id": "ptn_none"})),
+        ("email", await member.post(f"/console/{ids['partner']}/team", email="none")),
+    ):
+        alert = answer.text.partition('role="alert" tabindex="-1" autofocus')[2]
+        assert answer.status_code in {400, 409}, field
+        assert alert.partition("</div>")[0].count(f'<a href="#{field}">') == 1, field
+
+
 async def test_a_review_is_shown_to_the_team_alone(world, staff):
     """Who looked at what, the note and who decided; on no page of the partner's own console."""
     applicant = await Visitor(world).sign_in("dev@example.com")
