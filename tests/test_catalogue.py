@@ -14,7 +14,9 @@ def test_the_document_lists_the_catalogue():
     assert text.partition("## The events\n\n")[2] == catalogue_document()
 
 
-LOCKS = {"application", "business", "log-finding", "log-verification", "mail-recipient"}
+LOCKS = {
+    *("application", "business", "effects", "log-finding", "log-verification", "mail-recipient"),
+}
 """What `stream_id` names beside streams of events: locks, and rows that have a MAC."""
 
 

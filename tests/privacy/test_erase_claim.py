@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from datetime import timedelta
 
 import psycopg
@@ -96,7 +97,7 @@ async def test_a_key_that_the_database_keeps_is_no_erasure(privacy, owner, kind)
 
 
 async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
-    """An entry has ledger, subject, keys, reason and time; repeating adds none."""
+    """An entry has ledger, subject, keys, reason, time and a digest; repeating adds none."""
     _, _, _, made = await claim_with_document(privacy)
     subject = await privacy.claim(made["claim_id"])
     await privacy.erase_claim(made["claim_id"])
@@ -106,6 +107,7 @@ async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
     assert path.name.endswith(f"-{made['claim_id']}.json")
     assert len(path.name.partition("-")[0]) == 15
     assert entry.pop("at").endswith("Z")
+    assert re.fullmatch("[0-9a-f]{64}", entry.pop("began"))
     assert entry == {
         "ledger": "live",
         "kind": "claim",
