@@ -6,9 +6,9 @@ refuse them; what partners send stays as it is (contract), and pages show where 
 """
 
 import re
-import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
+from unicodedata import category
 
 _RANGES: Final = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line ends
@@ -31,8 +31,9 @@ _LINE_ENDS: Final = re.compile(r"[\t\n\r]")
 
 MARKS_MAX: Final = 4
 """On a letter: no script writes words with more."""
-_NO_LETTER: Final = r"[^\w\s\x00-\u02ff]"
-_PERHAPS_TOO_MANY: Final = re.compile(rf"{_NO_LETTER}(?<={_NO_LETTER}{{{MARKS_MAX + 1}}})")
+_MARKS: Final = frozenset({"Mn", "Me"})
+_PERHAPS_A_TOWER: Final = re.compile(rf"[^\w\s\x00-\u02ff]{{{MARKS_MAX + 1},}}")
+"""Has all marks, and signs that are no letters."""
 
 
 def visible(text: str) -> str:
@@ -63,14 +64,23 @@ def removed(text: str) -> str:
 
 def _replaced(text: str, instead: Callable[[str], str]) -> str:
     seen = _UNSEEN.sub(lambda found: instead(found[0]), text)
-    return _PERHAPS_TOO_MANY.sub(
-        lambda found: instead(found[0]) if _is_mark_too_many(found) else found[0], seen
-    )
+    return _PERHAPS_A_TOWER.sub(lambda found: _cut_tower(found[0], instead), seen)
 
 
-def _is_mark_too_many(found: re.Match[str]) -> bool:
-    last = found.string[found.end() - MARKS_MAX - 1 : found.end()]
-    return all(unicodedata.category(one) in {"Mn", "Me"} for one in last)
+def _cut_tower(run: str, instead: Callable[[str], str]) -> str:
+    characters = list(run)
+    for at in _marks_too_many(run):
+        characters[at] = instead(run[at])
+    return "".join(characters)
+
+
+def _marks_too_many(run: str) -> Iterator[int]:
+    """Yield where marks stand that are too high, each character of a run being looked at once."""
+    height = 0
+    for at, one in enumerate(run):
+        height = height + 1 if category(one) in _MARKS else 0
+        if height > MARKS_MAX:
+            yield at
 
 
 def unseen_fault(text: str) -> str | None:
@@ -79,8 +89,9 @@ def unseen_fault(text: str) -> str | None:
         return None
     if found := _UNSEEN.search(text):
         return f"contains a character that cannot be seen (U+{ord(found[0]):04X})"
-    found = next(filter(_is_mark_too_many, _PERHAPS_TOO_MANY.finditer(text)), None)
-    return found and f"contains more than {MARKS_MAX} marks on a letter (U+{ord(found[0]):04X})"
+    runs = (found[0] for found in _PERHAPS_A_TOWER.finditer(text))
+    high = next((run[at] for run in runs for at in _marks_too_many(run)), None)
+    return high and f"contains more than {MARKS_MAX} marks on a letter (U+{ord(high):04X})"
 
 
 def name_fault(text: str) -> str | None:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 from litestar.datastructures import Headers
 
-from service.claims.wire import ClaimListQuery
+from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX, ClaimListQuery
 from service.core.errors import Refusal
-from service.core.unseen import name_fault, visible
+from service.core.unseen import name_fault, unseen_fault, visible
 from service.events.cursor import place_of
 from service.http import decoding
 from service.http.client_address import ForwardedClients
@@ -219,6 +219,12 @@ PARSERS = {
         LIMITS["text"],
         False,
         of("\u202e", "a", "\u200d", "\ufe0f", "\U0001f468\u200d", "\u2764\ufe0f", "\n", "\u0301"),
+    ),
+    "texts on pages": Parser(
+        lambda text: (unseen_fault(text), visible(text)),
+        PARTNER_INVOICE_IDS_BYTES_MAX // 8,  # not one text: those of a page together
+        False,
+        of("\u3002", "\U0001f600", "a\u0301\u0301\u0301\u0301", "\u0301\u3002"),
     ),
     "names in mail": Parser(
         lambda text: mail(user_name=text, company_name=text, partner_name=text),

@@ -8,11 +8,12 @@ import pytest
 
 from projections.activity import reader
 from projections.activity.reader import ActivityReader
+from service.core.unseen import visible
 from service.evidence.replay.history import NUMBERED
 from service.facts.claims import ClaimStageChanged, claim_stream
 from service.ledger.events import Meta
 from service.pages.assets import asset_path
-from service.pages.backoffice.timeline import ENTRIES_MAX
+from service.pages.backoffice.timeline import ENTRIES_MAX, VALUE_BYTES_MAX
 from service.pages.console.requests import caused
 from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.pages.markup import PAGE_BYTES_MAX
@@ -65,6 +66,24 @@ async def test_a_page_of_the_longest_values_is_light(world, staff, character):
     assert sum(len(one.content) for one in (page, *dress)) < PAGE_BYTES_MAX
     assert page.text.count("<code>ClaimCreated<") == ENTRIES_MAX
     assert page.text.count('… <span class="tag">shortened</span>') == 3 * ENTRIES_MAX
+
+
+async def test_no_more_is_read_of_a_value_than_is_shown(world, staff, monkeypatch):
+    """A partner's longest texts hold up no other request: marks are sought in their beginning."""
+    partner, read = await world.partner(), list[int]()
+    entity_id = await partner.connected_entity()
+    await claimed(partner, entity_id, 1, partner_invoice_ids=["\u3002" * 250] * 80)
+    await all_numbered(world)
+
+    def counted(text):
+        read.append(len(text))
+        return visible(text)
+
+    monkeypatch.setattr("service.pages.backoffice.timeline.visible", counted)
+    page = await staff.get(f"/backoffice/timeline/{entity_id}")
+    assert '["\u3002\u3002' in html.unescape(page.text)
+    assert 'class="tag">shortened<' in page.text
+    assert max(read) == VALUE_BYTES_MAX + 1
 
 
 async def test_what_this_service_did_not_write_is_called_that(world, staff):

@@ -127,9 +127,12 @@ def _fact(name: str, value: object) -> Fact:
 
 
 def _shown(value: object) -> tuple[str, bool]:
-    """Return what is shown of a value, and whether it is cut."""
-    text = visible(value if isinstance(value, str) else msgspec.json.encode(value).decode())
-    size = 0
+    """Return what is shown of a value, and whether it is cut.
+
+    No character takes less than a byte: what is longer is cut before anybody looks for marks in it.
+    """
+    whole = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text, size = visible(whole[: VALUE_BYTES_MAX + 1]), 0
     for end, character in enumerate(text):
         size += len(escape(character).encode())
         if size > VALUE_BYTES_MAX:
