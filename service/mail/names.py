@@ -17,6 +17,8 @@ _DOT: Final = re.compile(
     "[.\N{ONE DOT LEADER}\N{SMALL FULL STOP}\N{FULLWIDTH FULL STOP}"
     "\N{IDEOGRAPHIC FULL STOP}\N{HALFWIDTH IDEOGRAPHIC FULL STOP}]"
 )
+_VIRAMA: Final = 9
+"""Unicode's combining class of the sign that joins two letters of Indic scripts into one."""
 # Seven digits or more, whatever signs stand between them: "+44 (20) 7946-0000".
 _NUMBER_LIKE: Final = re.compile(r"[+(]{0,2}\d(?:[\W_]{0,3}\d){6,}")
 _NUMBER_SHOWN: Final = "[number]"
@@ -72,11 +74,24 @@ def _is_in_domain(text: str, dot: int) -> bool:
     What a letter is depends on whom one asks, and on the release of Unicode: every character counts
     but white space and punctuation. No domain ends in digits ("No.1") or one letter ("S.p.A.").
     """
-    before, after = text[max(dot - 1, 0) : dot], text[dot + 1 : dot + 3]
-    first, second = after[:1], after[1:]
+    before, first = text[max(dot - 1, 0) : dot], text[dot + 1 : dot + 2]
     if first.isdecimal() or not (_is_in_words(before) and _is_in_words(first)):
         return False
-    return _is_in_words(second) or not first.isalpha()
+    return _is_in_words(_after_letter(text, dot + 1)) or not first.isalpha()
+
+
+def _after_letter(text: str, at: int) -> str:
+    """Return the character after the letter at an index, if there is one.
+
+    Its marks are part of it, and so is a letter that a virama joins to it.
+    """
+    is_joined = False
+    for end in range(at + 1, len(text)):
+        one = text[end]
+        if unicodedata.category(one)[0] != "M" and not (is_joined and one.isalpha()):
+            return one
+        is_joined = unicodedata.combining(one) == _VIRAMA
+    return ""
 
 
 def _is_in_words(character: str) -> bool:

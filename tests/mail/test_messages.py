@@ -39,6 +39,11 @@ COUNTRIES = """
 """
 """The top-level domains of countries that are beyond ASCII, without `xn--` (IANA's root zone)."""
 
+INITIALS = (
+    *("न.पा. मुंबई", "ग्रा.पं. पुणे", "रा.स्व.सं.", "ব.বি."),
+    *("Foo S.à r.l.", "A.Ş. Türk", "J.Ö. Berg", "V.Ă.", "B.Ộ"),
+)
+
 
 def received(message: EmailMessage) -> EmailMessage:
     """Return the message as the recipient reads it."""
@@ -220,6 +225,16 @@ def test_a_domain_in_any_script_is_no_link() -> None:
     assert len(names) > 1000
     left = [ascii(one) for one in names if header_name(one) or one[one.index(".") :] in shown(one)]
     assert left == []
+
+
+def test_initials_in_any_script_stay() -> None:
+    """A letter is one with its marks, too, and where two are joined into one."""
+    with every_row() as row:
+        for name in INITIALS:
+            for form in ("NFC", "NFD"):
+                written = unicodedata.normalize(form, name)
+                with row(form, name):
+                    assert (header_name(written), shown(written)) == (written, written)
 
 
 def test_a_name_that_nobody_sees_is_replaced() -> None:
