@@ -21,11 +21,13 @@ _RANGES: Final = (
     r"\u2800\ufff9-\ufffb"  # the blank Braille pattern, annotations between the lines
 )
 _SYMBOLS: Final = r"\u2190-\u2bff\U0001f000-\U0001faff"
+_SIGNS: Final = r"\xa9\xae\u203c\u2049\u2122\u2139\u3030\u303d\u3297\u3299"
+"""Beyond those, what emoji-variation-sequences.txt has but for the keycaps' digits."""
 _UNSEEN: Final = re.compile(
     rf"[{_RANGES}]"
-    # Two variation selectors and the joiner are seen in emoji, and nowhere else.
-    rf"|(?<![{_SYMBOLS}])[\ufe0e\ufe0f]"
-    rf"|(?<![{_SYMBOLS}\ufe0f])\u200d|\u200d(?![{_SYMBOLS}])"
+    # Two variation selectors and the joiner are seen in emoji and keycaps, and nowhere else.
+    rf"|(?<![{_SYMBOLS}{_SIGNS}])(?!(?<=[0-9#*])\ufe0f\u20e3)[\ufe0e\ufe0f]"
+    rf"|(?<![{_SYMBOLS}])(?<![{_SYMBOLS}]\ufe0f)\u200d|\u200d(?![{_SYMBOLS}])"
 )
 _LINE_ENDS: Final = re.compile(r"[\t\n\r]")
 

@@ -19,8 +19,9 @@ _DOT: Final = re.compile(
 )
 _VIRAMA: Final = 9
 """Unicode's combining class of the sign that joins two letters of Indic scripts into one."""
-# Seven digits or more, whatever signs stand between them: "+44 (20) 7946-0000".
-_NUMBER_LIKE: Final = re.compile(r"[+(]{0,2}\d(?:[\W_]{0,3}\d){6,}")
+# Seven digits or more, whatever signs stand between them: "+44 (20) 7946-0000". Keycaps are digits.
+_DIGIT: Final = r"\d(?:\ufe0f?\u20e3)?"
+_NUMBER_LIKE: Final = re.compile(rf"[+(]{{0,2}}{_DIGIT}(?:[\W_]{{0,3}}{_DIGIT}){{6,}}")
 _NUMBER_SHOWN: Final = "[number]"
 
 

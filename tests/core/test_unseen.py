@@ -8,6 +8,7 @@ from tests.tables import every_row
 SEEN = (
     *("", "plain", "é", "Łódź & Söhne", "בנק", "شركة", "株式会社", "a\u00a0b"),
     *("\u2764\ufe0f", "\U0001f468\u200d\U0001f469\u200d\U0001f467", "\u2600\ufe0e"),
+    *("\u2764\ufe0f\u200d\U0001f525", "1\ufe0f\u20e3", "#\ufe0f\u20e3", "Books\u2122\ufe0f"),
     *("1\u20e3", "ng\u0302\u0301\u0323\u0308", "\u101b\u103d\u103e\u1036\u1037"),
 )
 UNSEEN = (
@@ -40,6 +41,23 @@ def test_what_is_not_seen_is_shown_and_refused():
                     assert shown[1:-1] in (unseen_fault(text) or "")
                     assert name_fault(text)
                     assert blanked(text) == text.replace(mark, " ")
+
+
+def test_what_makes_emoji_is_seen_in_them_alone():
+    """Neither after what is no emoji, nor after a selector that is itself unseen there."""
+    texts = {
+        "a\ufe0f\u200d\u2764": "a[U+FE0F][U+200D]\u2764",
+        "\u2764\ufe0f\ufe0f\u200d\u2764": "\u2764\ufe0f[U+FE0F][U+200D]\u2764",
+        "\u2122\ufe0f\u200d\u2764": "\u2122\ufe0f[U+200D]\u2764",
+        "a\ufe0f\u20e3": "a[U+FE0F]\u20e3",
+        "1\ufe0e\u20e3": "1[U+FE0E]\u20e3",
+        "1\ufe0f": "1[U+FE0F]",
+    }
+    with every_row() as row:
+        for text, shown in texts.items():
+            with row(ascii(text)):
+                assert visible(text) == shown
+                assert "cannot be seen" in (unseen_fault(text) or "")
 
 
 def test_a_tower_of_marks_is_cut():

@@ -150,6 +150,7 @@ def test_special_characters_in_names_are_literal(field: str, name: str) -> None:
         ("Call \uff10\uff18\uff10\uff10 123456", "Call [number]"),
         ("Call \u2460\u2461\u2462\u2463\u2464\u2465\u2466", "Call [number]"),
         ("\u2080\u2088\u2080\u2080\u2081\u2082\u2083 now", "[number] now"),
+        ("Call " + "--".join(f"{digit}\ufe0f\u20e3" for digit in range(7)), "Call [number]"),
         ("i\u2764\ufe0f.ws", "i\u2764\ufe0f[.]ws"),
         ("\u0e17\u0e35\u0e48.com", "\u0e17\u0e35\u0e48[.]com"),
         ("evil\ufe52example", "evil[.]example"),
