@@ -58,6 +58,7 @@ WHOLE_STREAMS = {
     "service/claims/commands.py move": A_CLAIM,
     "service/claims/commands.py show": A_CLAIM,
     "service/connections/commands.py _usable": A_LINK,
+    "service/connections/commands.py answer": A_LINK,
     "service/documents/checks.py _flag": A_CLAIM,
     "service/entities/commands.py add": "a command line reads it, and nobody else waits",
     "service/evidence/checkpoints/lineage.py read_lineages": "one event each time a log is cut",
