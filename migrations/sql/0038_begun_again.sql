@@ -54,7 +54,9 @@ $$;
 -- A stream without events that has a data key began with an event that was set aside: the next one with
 -- which it begins brings a key of its own, which takes that one's place. The box of the event that was
 -- set aside is opened by nobody from then on, and it is not taken back. Where a stream has events, its
--- key stays. Otherwise the function of revision 0015; what it says there holds here.
+-- key stays. An id that partners see is kept for good, and may follow from a reference: it is there
+-- already where its stream has lost what was done under that reference, and does it again. Otherwise the
+-- function of revision 0015; what it says there holds here.
 create or replace function ledger.write(
     commands int,
     guard_locks bigint[], guard_streams uuid[], guard_versions bigint[], guard_own boolean[],
@@ -72,6 +74,7 @@ set enable_seqscan = off
 as $$
 declare
     stopped record;
+    again text[] := '{}';
     kept bigint;
 begin
     outcomes := array_fill('written'::text, array[commands]);
@@ -122,6 +125,18 @@ begin
         end loop;
     end if;
 
+    if exists(select from ledger.public_ids as p where p.public_id = any(new_public_ids)) then
+        select coalesce(array_agg(n.public_id), '{}') into again
+        from unnest(new_public_ids, public_id_of) as n (public_id, command)
+        where exists(select from ledger.public_ids as p where p.public_id = n.public_id)
+        and exists(
+            select from unnest(streams, event_of) as e (stream, command)
+            join ledger.set_aside as s on s.originator_id = e.stream
+            where e.command = n.command
+            and position(convert_to('"' || n.public_id || '"', 'UTF8') in s.state) > 0
+        );
+    end if;
+
     with appended as (
         insert into ledger.events (originator_id, originator_version, topic, state, mac)
         select e.stream, e.version, e.topic, e.state, e.mac
@@ -135,7 +150,7 @@ begin
     ), named as (
         insert into ledger.public_ids (public_id)
         select n.public_id from unnest(new_public_ids, public_id_of) as n (public_id, command)
-        where outcomes[n.command] = 'written'
+        where outcomes[n.command] = 'written' and n.public_id <> all(again)
     ), keyed as (
         insert into ledger.data_keys (key_id, wrapped, master_key_id)
         select k.key_id, k.wrapped, k.master_key_id

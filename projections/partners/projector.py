@@ -29,7 +29,8 @@ PARTNERS = Table(
 API_KEYS = Table(
     "api_keys",
     "key_id text, partner_id text, mode text, secret_hash bytea, hash_version smallint,"
-    " issued_at timestamptz",
+    " issued_at timestamptz, revoked_at timestamptz, revoked_later boolean",
+    replaces="key_id",
 )
 MEMBERS = Table(
     "members",
@@ -75,7 +76,7 @@ class PartnersProjector(Projector):
             case SandboxReset(partner_id=partner_id, epoch=epoch):
                 yield Update(PARTNERS, _SQL.reset_sandbox, (partner_id, epoch, at))
             case ApiKeyIssued() as event:
-                yield API_KEYS.new(event, issued_at=at)
+                yield API_KEYS.new(event, issued_at=at, revoked_at=None, revoked_later=False)
             case ApiKeyRevoked(key_id=key_id, effective_at=ends_at):
                 row = (key_id, ends_at or at, ends_at is not None)
                 yield Update(API_KEYS, _SQL.revoke_key, row)

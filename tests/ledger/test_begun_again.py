@@ -1,5 +1,7 @@
 """What was set aside, though this service wrote it, can be done again by whoever did it."""
 
+from datetime import timedelta
+from functools import partial
 from uuid import uuid4
 
 import pytest
@@ -7,10 +9,11 @@ import pytest
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
 from service.facts.claims import claim_stream
 from service.facts.entities import StageMailsChosen
-from service.ledger.ledger import AppendConflict
+from service.ledger.ledger import AppendConflict, PublicIdTaken
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.document_store import documents_on
+from tests.ledger.appending import append, approved
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
 from tests.world import STAFF, settings_for, world_on
@@ -76,6 +79,80 @@ async def test_a_connection_and_its_end_are_replaced(world, partner, owner):
     assert (made.status_code, row) == (201, (1, None))
 
 
+async def a_business(world):
+    """Return what adds a business, for whoever repeats it."""
+    entities = world.service.modes["live"].entities
+    return partial(entities.add, "Bakery", "a@example.com", None, STAFF, once="r1")
+
+
+async def a_partner(world):
+    """Return what adds a partner, for whoever repeats it."""
+    return partial(world.service.partners.add, "Partner", "p@example.com", STAFF, once="r1")
+
+
+async def a_key(world):
+    """Return what issues a key to an approved partner, and returns its id."""
+    partner_id = await approved_partner(world)
+    issue = partial(world.service.partners.issue_key, partner_id, "test", STAFF, once="r1")
+
+    async def issued():
+        return (await issue()).key_id
+
+    return issued
+
+
+async def a_successor(world):
+    """Return what issues a key in a key's place, and returns its id."""
+    partner_id, partners = await approved_partner(world), world.service.partners
+    old = await partners.issue_key(partner_id, "test", STAFF)
+    await Sequencer(world.service.accounts).number_committed()
+
+    async def rolled():
+        return (await partners.roll_key(partner_id, old.key_id, timedelta(), STAFF)).key_id
+
+    return rolled
+
+
+async def approved_partner(world):
+    """Return an approved partner, whose events are numbered."""
+    partner_id = await world.service.partners.add("Partner", "p@example.com", STAFF)
+    await world.service.partners.approve(partner_id, STAFF)
+    await Sequencer(world.service.accounts).number_committed()
+    return partner_id
+
+
+@pytest.mark.parametrize("whose", [a_business, a_partner, a_key, a_successor])
+async def test_what_has_its_id_from_a_reference_is_made_again(world, owner, whose):
+    """Under the same id, which is kept for good."""
+    make = await whose(world)
+    made = await make()
+    for ledger in ("live", "accounts"):
+        owner.execute(HIDE.replace("live", ledger))
+    assert await make() == made
+
+
+async def test_a_key_that_is_issued_again_holds_though_its_predecessor_was_revoked(world, owner):
+    """Its row is replaced, with the end that it had."""
+    make = await a_key(world)
+    key_id = await make()
+    (partner_id,) = owner.execute("select partner_id from accounts.api_keys").fetchone()
+    await world.service.partners.revoke_key(partner_id, key_id, STAFF)
+    owner.execute(HIDE.replace("live", "accounts"))
+    await make()
+    row = owner.execute("select revoked_at, revoked_later from accounts.api_keys").fetchone()
+    assert row == (None, False)
+
+
+async def test_an_id_is_not_given_to_another_stream(world, owner):
+    """Though what had it was set aside, as something of that stream was."""
+    accounts, (one, another) = world.service.accounts, (uuid4(), uuid4())
+    for stream, public_id in ((one, "ptn_8"), (another, "ptn_9")):
+        await append(accounts, approved(stream, 0)._replace(public_ids=[public_id]))
+    owner.execute(HIDE.replace("live", "accounts"))
+    with pytest.raises(PublicIdTaken):
+        await append(accounts, approved(another, 0)._replace(public_ids=["ptn_8"]))
+
+
 async def test_its_documents_are_linked_again(database_url, tmp_path, store_credentials, owner):
     """An upload is linked to one claim, and the one that had it is gone."""
     async with documents_on(database_url, tmp_path, store_credentials, follow=False) as documents:
@@ -139,10 +216,7 @@ async def test_what_is_taken_back_has_its_rows_again(world, partner, owner):
 
 async def test_a_row_that_is_there_still_keeps_nothing_from_being_taken_back(world, owner):
     """Such as that of an API key, whose stream has not lost all of its events."""
-    partner_id = await world.service.partners.add("Partner", "p@example.com", STAFF)
-    await world.service.partners.approve(partner_id, STAFF)
-    accounts = world.service.accounts
-    await Sequencer(accounts).number_committed()
+    partner_id, accounts = await approved_partner(world), world.service.accounts
     await world.service.partners.issue_key(partner_id, "test", STAFF)
     owner.execute(HIDE.replace("live", "accounts"))
     (hidden,) = await newest_set_aside(accounts)
