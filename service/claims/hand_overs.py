@@ -19,6 +19,7 @@ import structlog
 
 from service.claims.processing import Processing
 from service.facts.claims import FirstMessagePosted
+from service.ledger.database import LedgerUnavailable
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, Unread
 from service.ledger.effects import hold
 from service.ledger.encryption import KeyUnknown
@@ -111,10 +112,16 @@ class HandOvers:
             return
         stored = [one.stored for one in items]
         ours = {one.position for one in await self.live.ours(stored)}
-        async with self.live.transaction(background=HELD_SECONDS_MAX) as transaction:
-            held = await hold(transaction, {one.stream_id for one in stored})
-            ready = [one for one in items if one.stored.stream_id in held]
-            yield await self._read(transaction, ready, ours)
+        have_left = False
+        try:
+            async with self.live.transaction(background=HELD_SECONDS_MAX) as transaction:
+                held = await hold(transaction, {one.stream_id for one in stored})
+                ready = [one for one in items if one.stored.stream_id in held]
+                yield await self._read(transaction, ready, ours)
+                have_left = True
+        except LedgerUnavailable:  # with a lost connection, the locks are gone
+            if not have_left:
+                raise
 
     async def _read(
         self, transaction: Transaction, items: Sequence[HandOver], ours: Collection[int]

@@ -28,6 +28,10 @@ EMAIL = "person@example.com"
 WAITING = (
     "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 )
+LOSE = (
+    "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+    " where state = 'idle in transaction' and datname = current_database()"
+)
 OUTBOXES = (
     "select state, attempts from live.mail_outbox"
     " union all select state, attempts from accounts.mail_outbox"
@@ -161,6 +165,19 @@ async def test_nothing_leaves_while_an_erasure_is_at_it(world, owner, due):
     assert set(owner.execute(OUTBOXES).fetchall()) <= {("waiting", 0)}
     owner.execute("select pg_advisory_unlock_all()")
     await one.erase()
+
+
+async def test_a_hand_over_counts_that_was_made_while_its_locks_were_lost(world, owner):
+    """With their connection: it is not made again."""
+    gate = Gate()
+    one = await hand_over(world, gate)
+    leaving = asyncio.create_task(one.step())
+    await gate.asked.wait()
+    assert owner.execute(LOSE).fetchall() == [(True,)]
+    gate.opened.set()
+    assert await leaving == 1
+    assert len(gate.taken) == 1
+    assert owner.execute("select count(*) from live.hand_overs").fetchone() == (0,)
 
 
 async def test_a_message_is_read_when_no_erasure_can_be_in_between(world):
