@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from service.evidence.checkpoints.signing import CLOCKS_DIFFER_MAX
 from service.facts.lineages import EventsBound
 from service.ledger.binding import Binding, binding_of, boundary_stream
 from service.ledger.codec import happened_at
@@ -49,7 +50,7 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
         said = await transaction.fetch(find, *arguments)
         binding = binding_of(ledger.name, keys, said)
         if binding.oldest >= keys.signing:  # the newest one may not sign yet
-            return _recorded_at(binding, said)
+            return _recorded_by(binding, said)
         await _refuse_recent(ledger, transaction, keys.signing)
         stream = boundary_stream(ledger.name)
         row = await transaction.fetchrow(_SQL.last_version, stream)
@@ -66,11 +67,14 @@ async def bind_events(ledger: Ledger, cause: Cause) -> bool:
     return recorded_before is None
 
 
-def _recorded_at(binding: Binding, said: Sequence[Row]) -> datetime:
-    """Return when the newest boundary was recorded; one since the start is older than any."""
+def _recorded_by(binding: Binding, said: Sequence[Row]) -> datetime:
+    """Return by when the newest boundary was recorded, by PostgreSQL's clock.
+
+    Its event is dated by the clock of another process. One since the start is older than any.
+    """
     newest = binding.boundaries[-1].position
     found = (happened_at(row["state"]) for row in said if row["position"] == newest)
-    return next(found, None) or datetime.min.replace(tzinfo=UTC)
+    return (next(found, None) or datetime.min.replace(tzinfo=UTC)) + CLOCKS_DIFFER_MAX
 
 
 async def _await_open(ledger: Ledger, began_by: datetime | None) -> None:

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from service.evidence.binding import BindingRefused, bind_events
+from service.evidence.checkpoints.signing import CLOCKS_DIFFER_MAX
 from service.facts.connections import EntityConnected, connection_stream
 from service.ledger import service_keys
 from service.ledger.binding import UnboundEvent
@@ -40,6 +41,12 @@ async def number(ledger):
         pass
 
 
+def dated(ledger, behind):
+    """Date what happens from now on by a clock that is so much behind."""
+    clock = ledger.clock
+    ledger.clock = lambda: clock() - behind
+
+
 def connection(ledger, partner_id, entity_id):
     """Return what says that a business gave a partner access, as nobody has said."""
     stream, event = connection_stream(ledger.name, partner_id, entity_id), EntityConnected
@@ -48,11 +55,16 @@ def connection(ledger, partner_id, entity_id):
     return RawEvent(stream, 1, event.__name__, ledger.codec.encode(stream, 1, said, meta, None))
 
 
+@pytest.mark.parametrize("behind", [0, 5])
 async def test_what_commits_late_by_a_retired_key_is_believed_by_nobody(
-    rotated, owner, monkeypatch
+    rotated, owner, monkeypatch, behind
 ):
-    """Not while it waits for a number, either; what was numbered before counts as it did."""
+    """Not while it waits for a number, either; what was numbered before counts as it did.
+
+    Repeating the command waits for it, too, though its clock is seconds behind PostgreSQL's.
+    """
     live, partner = rotated.service.ledger("live"), await rotated.partner()
+    dated(live, timedelta(seconds=behind))
     connected, victim = await partner.connected_entity(), await rotated.entity()
     forged, first = connection(live, partner.partner_id, victim), await live.event_keys()
     await number(live)
@@ -101,6 +113,7 @@ async def test_a_key_that_was_retired_waits_for_nobody_who_began_later(
     live = rotated.service.ledger("live")
     if is_rotated:
         await rotate(rotated)
+    dated(live, CLOCKS_DIFFER_MAX + timedelta(seconds=1))
     assert await bind_events(live, CAUSE) is is_rotated
     monkeypatch.setattr("service.evidence.binding.ENDED_SECONDS_MAX", 0)
     later = connection(live, "ptn_1", "ent_1")
