@@ -1,3 +1,10 @@
+-- name: establish_again
+-- A business whose row was made again by the event that registered it uses the service if an onboarding
+-- of it was finished: that event is of another stream, and was not set aside with it.
+update ledger.entities as e set established = true
+where e.entity_id = $1
+and exists(select from ledger.onboardings as o where o.entity_id = e.entity_id and o.state = 'completed')
+
 -- name: findings
 -- What passes have found beside the log's hashes, and the MAC of each.
 select kind, position, seen, faults, fault_position, fault, mac from ledger.log_findings order by kind

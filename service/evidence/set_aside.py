@@ -6,6 +6,7 @@ from uuid import UUID
 
 from service.core.clock import timestamp
 from service.core.ids import stream_id
+from service.facts.entities import EntityRegistered
 from service.facts.lineages import EventTakenBack
 from service.ledger.binding import Binding
 from service.ledger.codec import happened_at, stored_form
@@ -69,7 +70,7 @@ async def newest_set_aside(ledger: Ledger) -> list[SetAside]:
 async def take_back(ledger: Ledger, set_aside_id: int, reason: str, cause: Cause) -> SetAside:
     """Write an event again, as it was, if its stream has not gone on; return it numbered.
 
-    Its rows of inline read models are made again, too.
+    Its rows of inline read models are made again, too, with what another stream says of them.
 
     Raises TakeBackRefused.
     """
@@ -128,6 +129,9 @@ async def _project(transaction: Transaction, stored: StoredEvent) -> None:
             "later one can be taken back"
         ) from error
     await transaction.project_again(recorded)
+    for one in recorded:
+        if isinstance(one.event, EntityRegistered):
+            await transaction.fetch(_SQL.establish_again, one.event.entity_id)
 
 
 def _place(ledger: Ledger, set_aside_id: int) -> UUID:

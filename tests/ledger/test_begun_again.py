@@ -12,6 +12,7 @@ from service.facts.entities import StageMailsChosen
 from service.ledger.ledger import AppendConflict, PublicIdTaken
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
+from service.onboardings.commands import PURPOSE
 from tests.document_store import documents_on
 from tests.ledger.appending import append, approved
 from tests.ledger.raw_events import RawEvent, append_with_macs
@@ -212,6 +213,24 @@ async def test_what_is_taken_back_has_its_rows_again(world, partner, owner):
     repeated = await partner.claim(entity_id, "c1", message="Hello")
     assert [one["claim_id"] for one in listed.json()["claims"]] == [made]
     assert (repeated.status_code, repeated.json()["claim_id"]) == (200, made)
+
+
+async def test_a_business_that_is_taken_back_uses_the_service_as_before(world, partner, owner):
+    """Its onboarding was finished, as an event of another stream says, which nobody hid."""
+    live = world.service.modes["live"]
+    started = await partner.call("POST", "/onboardings", json=ONBOARDING)
+    secrets = await live.ledger.secrets()
+    token = secrets.link_token(PURPOSE, started.json()["onboarding_id"])
+    _, entity_id, _ = await live.onboardings.complete(token, "req_1", actor="visitor")
+    owner.execute(
+        "select live.set_aside_events(array_agg(append_id)) from live.events"
+        " where topic = 'EntityRegistered'"
+    )
+    (hidden,) = await newest_set_aside(live.ledger)
+    await take_back(live.ledger, hidden.set_aside_id, "hidden", STAFF)
+    again = await partner.call("POST", "/onboardings", json=ONBOARDING | {"partner_user_id": "v"})
+    row = owner.execute("select entity_id, established from live.entities").fetchall()
+    assert (row, again.status_code) == ([(entity_id, True)], 422)
 
 
 async def test_a_row_that_is_there_still_keeps_nothing_from_being_taken_back(world, owner):
