@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -31,7 +32,7 @@ from service.ledger.decoding import Unread
 from service.ledger.effects import effect_lock
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.erased import erased
-from service.ledger.events import ERASED, Cause, Unreadable
+from service.ledger.events import ERASED, Cause, Meta, Recorded, Unreadable
 from service.ledger.ledger import AppendConflict, Ledger, Transaction
 from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
@@ -324,19 +325,18 @@ class Erasures:
                 subjects[subject.stream_id] = subject.subject_id
                 versions[subject.stream_id] = facts["version"]
             await genuine.note_others(transaction, subjects)
-
-            def erasure(stream_id: UUID, version: int, name: str) -> Append:
-                event = PersonalDataErased(subject=name, data_key=stream_id, reason=reason)
-                return Append(stream_id, version, [event], cause)
-
-            appends = [erasure(one, versions[one], name) for one, name in subjects.items()]
+            event = partial(PersonalDataErased, reason=reason)
+            appends = [
+                Append(one, versions[one], [event(subject=name, data_key=one)], cause)
+                for one, name in subjects.items()
+            ]
             recorded = await transaction.append(*appends) if appends else []
-            if facts is None:  # all that it had was set aside: a stream does not begin by its end
-                aside = erasure(subject.stream_id, 0, subject.subject_id)
-                recorded += [one for one, _ in self._ledger.drafts(aside)]
-                await transaction.project(recorded[-1:])
             recorded_at = {one.stream_id: one.meta.at for one in recorded}
-            at, why = earlier or (recorded_at[subject.stream_id], reason)
+            at, why = earlier or (recorded_at.get(subject.stream_id, self._clock()), reason)
+            if facts is None:  # all that it had was set aside: a stream does not begin by its end
+                told = event(subject=subject.subject_id, data_key=subject.stream_id)
+                meta = Meta(at, cause.actor, cause.request_id, self._ledger.name)
+                await transaction.project([Recorded(0, subject.stream_id, 1, told, meta)])
             gone = await self._destroy(transaction, keys, {row["key_id"] for row in left})
             is_new = earlier is None and (facts is not None or gone > 0)
             return Erased(at, why, is_new, gone, len(mail), genuine.unread)
