@@ -144,8 +144,10 @@ async def test_posts_of_other_sites_are_refused(people):
 
 
 async def test_posts_without_the_session_s_token_are_refused(people):
-    """A form without its token does nothing, whatever its apparent origin."""
+    """A form without its token does nothing, whatever its apparent origin, but to sign out."""
     for one in people.posts:
+        if one.path == "/sign-out":  # pages of an earlier session do so, too (test_session_changed)
+            continue
         visitor = await people.rightful(one)
         if visitor.session is None:
             visitor = await people.signed_in("customer")
