@@ -58,6 +58,7 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
             assert _violations(page, rules=COLOURS) == [], f"{shot.name}, {width} pixels, dark"
         page.set_viewport_size({"width": NARROWEST, "height": 800})
         assert _overflow(page) <= 0, f"{shot.name} is wider than {NARROWEST} pixels"
+        assert _sideways(page) == [], f"{shot.name}, {NARROWEST} pixels"
         if page.locator(".scroll > table").count():
             plain = plain or _without_scripts(page, filled)
             _measure_without_scripts(plain, page.url, shot)
