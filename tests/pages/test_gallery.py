@@ -45,6 +45,7 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
     for shot in shots:
         visit(shot, filled, page)
         _weigh(page, filled.site.url)
+        assert _alike(page) == [], shot.name
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
             assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
@@ -211,6 +212,16 @@ def _broken(page: Page) -> list[str]:
         }))
         .filter(([lines]) => lines > 1)
         .map(([, word]) => word)""")
+
+
+def _alike(page: Page) -> list[str]:
+    """Return the names of buttons that others of their page have, too, for something else."""
+    return page.evaluate(r"""() => [...document.querySelectorAll('button, .button')]
+        .filter(one => one.checkVisibility())
+        .map(one => [one.textContent.trim().replace(/\s+/g, ' '), one.href])
+        .filter(([name, href], place, all) =>
+            all.slice(0, place).some(one => one[0] === name && (!href || one[1] !== href)))
+        .map(([name]) => name)""")
 
 
 def _violations(page: Page, **chosen: list[str]) -> list[tuple[str, list[str]]]:
