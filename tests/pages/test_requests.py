@@ -49,8 +49,10 @@ def test_calls_are_listed_filtered_and_explained(site, developer):
     shows(page, f"/console/{partner_id}/requests?mode=test", refused_id)
     rows = page.get_by_role("row")
     expect(rows).to_have_count(3)
+    listed = page.get_by_text("Calls on this page: ").element_handle()
     page.get_by_label("Code").select_option("entity_not_found")  # at once, by HTMX
     expect(rows).to_have_count(2)
+    assert listed.inner_text() == "Calls on this page: 1"  # a screen reader watches this element
     expect(page).to_have_url(re.compile("code=entity_not_found"))
     page.get_by_role("button", name="Filter").click()
     expect(rows).to_have_count(2)
@@ -117,6 +119,18 @@ def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, develo
     page.get_by_role("button", name="Sign out").click()
     page.wait_for_url(lambda url: "/requests" not in url)
     assert page.evaluate("[sessionStorage.length, localStorage.length]") == [0, 0]
+
+
+def test_a_filter_that_is_not_sent_says_so(developer):
+    """The list stays as it was, under a filter that shows something else; the next try mends it."""
+    page, *_ = developer
+    page.context.set_offline(offline=True)
+    page.get_by_label("Status").select_option("4xx")
+    expect(page.get_by_role("alert")).to_contain_text("not filtered as chosen")
+    page.context.set_offline(offline=False)
+    page.get_by_role("button", name="Filter").click()
+    expect(page).to_have_url(re.compile("class=4"))
+    expect(page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_filter_after_the_session_s_end_leads_to_signing_in(developer):

@@ -103,6 +103,13 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   location.assign(asked);
 });
 
+// A list that could not be asked for stays as it was, beside a filter that says something else.
+function sayUnsent(isUnsent) {
+  for (const one of document.querySelectorAll("[data-unsent]")) one.hidden = !isUnsent;
+}
+document.addEventListener("htmx:beforeRequest", () => sayUnsent(false));
+document.addEventListener("htmx:sendError", () => sayUnsent(true));
+
 // What is shown once does not come back when a browser keeps the page for its "back". Nor does HTMX
 // leave behind which page was looked at.
 addEventListener("pagehide", () => {
