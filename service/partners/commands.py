@@ -306,14 +306,15 @@ class PartnerCommands:
         """Begin an epoch of a partner's sandbox; one that has begun already is left alone."""
         await self._decide(partner_id, cause, decisions.reset_sandbox, epoch)
 
-    async def add_member(self, partner_id: str, email: str, cause: Cause) -> None:
+    async def add_member(self, partner_id: str, email: str, cause: Cause) -> bool:
         """Add a person to a partner's team; nothing is sent: they sign in with that address.
 
+        Returns whether they are new to it: adding an address twice changes nothing.
         Refuses with `auth_partner_not_approved` where a member does so before the approval.
         """
         member_id = self.new_id("mem", self.clock())
         email_hash = (await self.secrets.get()).lookup_email(email)
-        await self._decide(
+        before = await self._decide(
             partner_id,
             cause,
             decisions.add_member,
@@ -322,6 +323,7 @@ class PartnerCommands:
             email_hash=email_hash,
             by_colleague=cause.actor.startswith("member:"),
         )
+        return all(one.email_hash != email_hash for one in before.members.values())
 
     async def remove_member(self, partner_id: str, member_id: str, cause: Cause) -> None:
         """Remove a person from a partner's team, from their next request on."""

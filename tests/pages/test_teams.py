@@ -46,6 +46,19 @@ async def test_only_an_approved_partners_people_add_anybody(shared):
     await refused()
 
 
+async def test_adding_somebody_is_confirmed(shared):
+    """Also where they were in the team before, which changes nothing."""
+    visitor, partner_id = await applied(shared, "confirmed@example.com")
+    await shared.service.partners.approve(partner_id, STAFF)
+    path, shown = f"/console/{partner_id}/team", []
+    for email in ("new@example.com", "New@Example.com"):
+        answer = await visitor.post(path, email=email)
+        shown.append((await visitor.get(answer.headers["location"])).text)
+    assert ["Your colleague was added" in page for page in shown] == [True, False]
+    assert ["is in the team already" in page for page in shown] == [False, True]
+    assert len(await members_of(shared, partner_id)) == 2
+
+
 async def test_who_was_added_to_an_application_sees_nobody_and_can_leave(shared):
     """Also as the last one; whoever applied stays until the review."""
     applicant, partner_id = await applied(shared, "applicant@example.com")

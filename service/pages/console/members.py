@@ -1,6 +1,7 @@
 """`/console/{partner_id}/team`: who may use the console of this partner."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from litestar import get, post
 
@@ -21,6 +22,8 @@ from service.partners.commands import PartnerCommands
 from service.partners.decisions import is_applicant
 
 TEAM = {"page": Page("member", "console.nav.team", ACCOUNT)}
+_DONE: Final = frozenset({"added", "already"})
+"""What the page can say was just done, in `?done=`."""
 
 
 def members_router(
@@ -32,6 +35,7 @@ def members_router(
         member = member_of(request)
         partner = await commands.look(member.partner_id)
         known = _seen(member, partner)
+        done = request.query_params.get("done")
         members = [
             {**row, "email": known[row["member_id"]].email or KEY_MISSING}
             for row in await partners.members(member.partner_id)
@@ -45,6 +49,7 @@ def members_router(
             is_waiting=partner.status == "pending" and is_applicant(partner, member.member_id),
             email=email,
             faults=faults,
+            done=done if done in _DONE else None,
         )
 
     @get(opt=TEAM)
@@ -60,8 +65,8 @@ def members_router(
         if fault is not None:
             return await shown(request, email, (fault,))
         await proofs.require(request)  # a colleague could issue keys without this one's passkey
-        await commands.add_member(partner_id, email, member_cause(request))
-        return lead_to(f"{member_of(request).path}/team")
+        is_new = await commands.add_member(partner_id, email, member_cause(request))
+        return lead_to(f"{member_of(request).path}/team?done={'added' if is_new else 'already'}")
 
     @get("/{member_id:str}/remove", opt=TEAM)
     async def confirm(request: AnyRequest, member_id: PathText) -> Html:

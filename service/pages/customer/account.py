@@ -77,7 +77,8 @@ def account_router(
             }
             for entity in await entities_of(request, connections)
         ]
-        return customer_page(request, "account.html", entities=entities)
+        saved = request.query_params.get("saved")
+        return customer_page(request, "account.html", entities=entities, saved=saved)
 
     @get("/account/{entity_id:str}/{partner_id:str}/disconnect", opt=ACCOUNT)
     async def confirm(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
@@ -110,7 +111,7 @@ def account_router(
         entity_id: str = entity["entity_id"]
         cause, wanted = customer_cause(request, entity_id), form.get("stage_mails") == "on"
         await businesses.choose_stage_mails(entity_id, cause, wanted=wanted)
-        return lead_to("/account")
+        return lead_to(f"/account?saved={entity_id}")
 
     @post("/account/sign-out", opt=ACCOUNT)
     async def sign_out(request: AnyRequest) -> Html:
