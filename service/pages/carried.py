@@ -19,7 +19,15 @@ from litestar.datastructures import Cookie, Headers
 
 from service.http.bodies import AnyRequest
 from service.ledger.encryption import DecryptionFailed, decrypt, encrypt
-from service.pages.visit import CSRF_FIELD, cookie_of, host_cookie, no_cookie, person_of
+from service.pages.visit import (
+    CSRF_FIELD,
+    SEEN_FIELD,
+    VERSION_FIELD,
+    cookie_of,
+    host_cookie,
+    no_cookie,
+    person_of,
+)
 from service.people.ceremonies import CREDENTIAL
 
 COOKIES: Final = ("__Host-form-0", "__Host-form-1")
@@ -30,6 +38,9 @@ LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
 
 _BOUND_TO: Final = b"form"
+_LOOKED_AT: Final = frozenset({VERSION_FIELD, SEEN_FIELD})
+"""Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
+newer ones, what a colleague did meanwhile would be overwritten unseen."""
 _FORM: Final = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
 _CONTROL: Final = re.compile(
     r"<(input)\b([^>]*)>()"
@@ -124,7 +135,7 @@ def opened(key: bytes, headers: Headers) -> Carried | None:
 
 
 def _filled(form: str, fields: Mapping[str, str], notice: str) -> str:
-    """Return what is in a form, with the fields that a person sees as they were sent."""
+    """Return what is in a form, with what a person saw of it, and entered, as it was sent."""
     seen = 0
 
     def control(found: re.Match[str]) -> str:
@@ -132,6 +143,8 @@ def _filled(form: str, fields: Mapping[str, str], notice: str) -> str:
         tag, attributes, inner = (one for one in found.groups() if one is not None)
         given = _attributes(attributes)
         name = given.get("name")
+        if name in _LOOKED_AT:
+            return _input(given, name, {name: fields.get(name, "")})
         if name is None or given.get("type") == "hidden":
             return found[0]
         seen += 1
@@ -143,7 +156,7 @@ def _filled(form: str, fields: Mapping[str, str], notice: str) -> str:
         return f"<textarea{attributes}>{inner if sent is None else html.escape(sent)}</textarea>"
 
     inside = _CONTROL.sub(control, form)
-    return notice + inside if seen else form
+    return notice + inside if seen else inside
 
 
 def _input(given: Attributes, name: str, fields: Mapping[str, str]) -> str:
@@ -164,10 +177,11 @@ def _chosen(options: str, sent: str | None) -> str:
 
 
 def _hidden(form: str) -> dict[str, str]:
-    """Return the fields of a form that nobody sees, but for its token."""
+    """Return the fields of a form by which it is told from others to the same place."""
     inputs = [_attributes(found[2]) for found in _CONTROL.finditer(form) if found[1]]
     hidden = {one["name"]: _value(one) for one in inputs if one.get("type") == "hidden"}
-    return {name: value for name, value in hidden.items() if name and name != CSRF_FIELD}
+    apart = {CSRF_FIELD, *_LOOKED_AT}
+    return {name: value for name, value in hidden.items() if name and name not in apart}
 
 
 def _attributes(text: str) -> Attributes:

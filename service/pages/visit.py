@@ -30,6 +30,8 @@ AnyConnection = ASGIConnection[Any, Any, Any, Any]
 COOKIE: Final = "__Host-session"
 CSRF_FIELD: Final = "csrf"
 VERSION_FIELD: Final = "version"
+SEEN_FIELD: Final = "seen"
+"""The stage of a claim that a form was made for: in place of a version."""
 ANY_SESSION: Final = "any_session"
 """The option of a handler that takes forms which were made for another session than the present."""
 DIGITS_MAX: Final = 19

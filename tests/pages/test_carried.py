@@ -1,5 +1,6 @@
 """What was entered in a form whose sender has to sign in, or prove who they are: it is kept."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from random import Random
 from string import ascii_letters
@@ -10,7 +11,7 @@ import pytest_asyncio
 
 from service.pages.carried import COOKIES, Carried, filled
 from service.pages.site_map import RoutedPage
-from service.pages.visit import COOKIE
+from service.pages.visit import COOKIE, SEEN_FIELD, VERSION_FIELD
 from service.partners.wire import WORDS_CHARACTERS_MAX
 from tests.pages.customers import onboarding
 from tests.pages.forms import Form, forms_of
@@ -147,6 +148,71 @@ async def test_what_was_entered_survives_a_proof(people, monkeypatch):
                 await visitor.sign_in(place.email)
                 assert (await form_at(visitor, place)).fields == sent
     assert asked == PROVED
+
+
+def colleagues(people: Entering) -> dict[str, tuple[dict[str, str], Callable[[], Awaitable[Any]]]]:
+    """Return what is sent in each form that is about a version, and what a colleague does first.
+
+    Declining is no row: its form is gone as soon as anything is decided.
+    """
+    service, ids = people.world.service, people.values
+    partners, live = service.partners, service.modes["live"]
+    partner_id, entity_id, claim_id = ids["partner_id"], ids["entity_id"], ids["claim_id"]
+
+    async def connect_anew() -> None:
+        await live.connections.disconnect(entity_id, partner_id, STAFF)
+        await live.connections.connect_by_staff(entity_id, partner_id, STAFF)
+
+    async def decline() -> None:
+        await partners.decline(people.pending, STAFF, "Fraud.")
+
+    async def save() -> None:
+        version = (await service.reviews.look(partner_id)).review.version
+        await service.reviews.save(partner_id, [], "Fraud.", version, STAFF)
+
+    return {
+        "/account/{entity_id:str}/{partner_id:str}/disconnect": ({}, connect_anew),
+        f"{CONSOLE}/settings": (
+            {"return_url": ""},
+            lambda: partners.change_settings(partner_id, STAFF, return_link=True),
+        ),
+        f"{BACKOFFICE}/claims/{{claim_id:str}}/stage": (
+            {"stage": "settled"},
+            lambda: live.claims.move(claim_id, "letter_before_action", STAFF),
+        ),
+        f"{BACKOFFICE}/entities/{{entity_id:str}}/disconnect/{{partner_id:str}}": (
+            {},
+            connect_anew,
+        ),
+        f"{BACKOFFICE}/partners/{{partner_id:str}}/approve": ({"website": ""}, decline),
+        f"{BACKOFFICE}/partners/{{partner_id:str}}/review": ({"note": "Mine."}, save),
+    }
+
+
+async def test_what_a_colleague_did_meanwhile_is_not_overwritten(people, monkeypatch):
+    """A form that comes back is about what its sender looked at: sent again, it is refused."""
+    pending = await people.world.service.partners.add("Books", "q@example.com", STAFF)
+    monkeypatch.setattr(people, "pending", pending)
+    rows, found = colleagues(people), set[str]()
+    with every_row() as row:
+        for place in people.places:
+            with row(place.route):
+                visitor = await Visitor(people.world).sign_in(place.email)
+                form = await form_at(visitor, place)
+                if not {VERSION_FIELD, SEEN_FIELD} & set(form.hidden):
+                    continue
+                found.add(place.route)
+                sent, change = rows[place.route]
+                visitor.client.cookies.delete(COOKIE)
+                await visitor.post(place.path, **form.posted(sent))
+                await change()
+                await visitor.sign_in(place.email)
+                back, theirs = [await form_at(visitor, place) for _ in range(2)]
+                assert theirs.posted({}) != form.posted({})
+                answer = await visitor.post(place.path, **back.posted(back.fields))
+                assert answer.status_code == 409
+                assert await form_at(visitor, place) == theirs
+    assert found == set(rows)
 
 
 async def test_no_website_is_approved_that_nobody_entered(people, monkeypatch):

@@ -14,7 +14,7 @@ from service.pages.backoffice.frame import STAFF, BackofficeContext, backoffice_
 from service.pages.gate import staff_cause, staff_of
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, PathText
-from service.pages.visit import form_of
+from service.pages.visit import SEEN_FIELD, form_of
 from service.pages.words import text
 
 
@@ -30,7 +30,7 @@ def claims_router(context: BackofficeContext) -> OneOffRouter:
     async def move(request: AnyRequest, claim_id: PathText) -> Html:
         """Move a claim to a stage."""
         form = form_of(request)
-        stage, seen = form.get("stage", ""), form.get("seen", "")
+        stage, seen = form.get("stage", ""), form.get(SEEN_FIELD, "")
         mode, _ = await context.claim(claim_id)
         try:
             await context.modes[mode].claims.move(claim_id, stage, staff_cause(request), seen)
