@@ -19,8 +19,10 @@ from litestar.datastructures import Cookie, Headers
 
 from service.http.bodies import AnyRequest
 from service.ledger.encryption import DecryptionFailed, decrypt, encrypt
+from service.ledger.service_keys import Secrets
 from service.pages.visit import (
     CSRF_FIELD,
+    KNOWN_COOKIE,
     SEEN_FIELD,
     VERSION_FIELD,
     cookie_of,
@@ -29,6 +31,7 @@ from service.pages.visit import (
     person_of,
 )
 from service.people.ceremonies import CREDENTIAL
+from service.people.marks import mark_of
 
 COOKIES: Final = ("__Host-form-0", "__Host-form-1")
 COOKIE_CHARACTERS_MAX: Final = 3_500
@@ -56,11 +59,16 @@ Attributes = dict[str, str | None]
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """What was posted, where, and the look-up of its sender: empty where nobody was signed in."""
+    """What was posted, where, and by whom.
+
+    `sender` is the look-up of whoever was signed in, or had been. Where it is empty, `mark` is that
+    of the browser, for whoever signed in there last. Where both are, nobody ever had.
+    """
 
     path: str
     sender: str
     fields: Mapping[str, str]
+    mark: str = ""
 
 
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
@@ -73,8 +81,9 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
     if form is None or CREDENTIAL in form:
         return []
     fields = {name: value for name, value in form.items() if name != CSRF_FIELD}
-    sender = person.address_hash if person else ""
-    return _cookies(state["form_key"], Carried(request.url.path, sender, fields))
+    sender = person.address_hash if person else state["sender"] or ""
+    mark = "" if sender else cookie_of(request.headers, KNOWN_COOKIE) or ""
+    return _cookies(form_key(state["keys"]), Carried(request.url.path, sender, fields, mark))
 
 
 def carried_of(request: AnyRequest) -> Carried | None:
@@ -82,8 +91,20 @@ def carried_of(request: AnyRequest) -> Carried | None:
     person = person_of(request)
     if person is None or request.method != "GET":
         return None
-    carried = opened(request.scope["state"]["form_key"], request.headers)
-    return carried if carried and carried.sender in {"", person.address_hash} else None
+    keys: Secrets = request.scope["state"]["keys"]
+    carried = opened(form_key(keys), request.headers)
+    return carried if carried and _is_of(keys, carried, person.address_hash) else None
+
+
+def form_key(keys: Secrets) -> bytes:
+    """Return the key under which forms wait."""
+    return keys.derived("form", "")
+
+
+def _is_of(keys: Secrets, carried: Carried, address_hash: str) -> bool:
+    if carried.sender or not carried.mark:
+        return carried.sender in {"", address_hash}
+    return mark_of(keys, carried.mark, address_hash) is not None
 
 
 def forgotten() -> list[Cookie]:

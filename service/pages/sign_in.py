@@ -22,6 +22,7 @@ from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
     ANY_SESSION,
+    KNOWN_COOKIE,
     SessionChanged,
     cookie_of,
     form_of,
@@ -41,7 +42,6 @@ NOWHERE: Final = ""
 """The path of visitors who requested no page: where to send them is looked up after signing in."""
 
 BROWSER_COOKIE: Final = "__Host-sign-in"
-KNOWN_COOKIE: Final = "__Host-known"
 
 HomeOf = Callable[[Person], Awaitable[str]]
 """Returns the path that a person belongs to."""

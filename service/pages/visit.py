@@ -28,6 +28,8 @@ from service.people.sessions import LIFETIME, Person, Sessions, SignInPlace
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
 
 COOKIE: Final = "__Host-session"
+KNOWN_COOKIE: Final = "__Host-known"
+"""Of the mark of whoever signed in last in a browser (service/people/marks.py)."""
 CSRF_FIELD: Final = "csrf"
 VERSION_FIELD: Final = "version"
 SEEN_FIELD: Final = "seen"
@@ -102,15 +104,18 @@ class Visits(ASGIMiddleware):
     async def recognise(self, scope: Scope) -> None:
         """Put whoever has a session into the request's state, with the token of their forms.
 
-        And the key of forms that wait until their sender is signed in.
+        And what forms need that wait until their sender is signed in: our keys, and whose session
+        has ended, which only a post asks for.
         """
         state, token = scope["state"], cookie_of(Headers.from_scope(scope), COOKIE)
         person = await self.sessions.read(token) if token else None
         if person is None and scope.get("method") in _SAFE:
             return
         secrets = await self.secrets.get()
-        state["form_key"] = secrets.derived("form", "")
-        if person is not None:
+        state["keys"] = secrets
+        if person is None:
+            state["sender"] = await self.sessions.whose(token) if token else None
+        else:
             state["person"], state["session"] = person, token
             state["csrf"] = secrets.link_token("csrf", person.forms)
 

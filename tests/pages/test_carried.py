@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from itertools import product
 from random import Random
 from string import ascii_letters
 from typing import Any, NamedTuple
@@ -11,8 +12,9 @@ import pytest_asyncio
 
 from service.pages.carried import COOKIES, Carried, filled
 from service.pages.site_map import RoutedPage
-from service.pages.visit import COOKIE, SEEN_FIELD, VERSION_FIELD
+from service.pages.visit import COOKIE, KNOWN_COOKIE, SEEN_FIELD, VERSION_FIELD
 from service.partners.wire import WORDS_CHARACTERS_MAX
+from service.people.marks import mark_text
 from tests.pages.customers import onboarding
 from tests.pages.forms import Form, forms_of
 from tests.pages.people import People
@@ -101,24 +103,45 @@ async def form_at(visitor: Visitor, place: Place) -> Form:
     return forms_of(page, place.page).get(place.path, Form(place.path))
 
 
+async def stranger(visitor: Visitor) -> None:
+    """Leave nothing of a session in the browser."""
+    visitor.client.cookies.delete(COOKIE)
+
+
+async def ended(visitor: Visitor) -> None:
+    """End the session, of which the browser keeps the cookie."""
+    await visitor.world.service.sessions.end(visitor.session or "")
+
+
+async def left(visitor: Visitor) -> None:
+    """Leave only the browser's mark, as after twelve hours."""
+    visitor.client.cookies.delete(COOKIE)
+    keys, address_hash = await visitor.world.service.secrets.get(), visitor.person.address_hash
+    mark = mark_text(keys, address_hash, visitor.world.service.clock())
+    visitor.client.cookies.set(KNOWN_COOKIE, mark)
+
+
 async def test_what_was_entered_survives_signing_in(people):
     """In every form that somebody fills in: it is shown as it was sent, once, and nothing is done.
 
-    Another person's sign-in shows nothing of it.
+    Another person who signs in first sees nothing of it, if it can be told whose it is.
     """
     found = set[str]()
     with every_row() as row:
-        for place in people.places:
-            with row(place.route):
+        for place, gone in product(people.places, (stranger, ended, left)):
+            with row(place.route, gone.__name__):
                 visitor = await Visitor(people.world).sign_in(place.email)
                 form = await form_at(visitor, place)
                 if not form.fields:
                     continue
                 found.add(place.route)
                 changed = form.changed()
-                visitor.client.cookies.delete(COOKIE)
+                await gone(visitor)
                 answer = await visitor.post(place.path, **form.posted(changed))
                 assert answer.headers["location"].startswith("/sign-in?next=")
+                if gone is not stranger:
+                    await visitor.sign_in("second@example.com")
+                    assert (await form_at(visitor, place)).fields in ({}, form.fields)
                 await visitor.sign_in(place.email)
                 assert (await form_at(visitor, place)).fields == changed
                 assert (await form_at(visitor, place)).fields == form.fields

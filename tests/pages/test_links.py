@@ -10,8 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
-from service.pages.sign_in import KNOWN_COOKIE
-from service.pages.visit import COOKIE, CSRF_FIELD
+from service.pages.visit import COOKIE, CSRF_FIELD, KNOWN_COOKIE
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS
 

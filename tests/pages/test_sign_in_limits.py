@@ -4,8 +4,7 @@ import re
 from datetime import timedelta
 
 from service.core.clock import system_clock
-from service.pages.sign_in import KNOWN_COOKIE
-from service.pages.visit import COOKIE, FORM_BYTES_MAX
+from service.pages.visit import COOKIE, FORM_BYTES_MAX, KNOWN_COOKIE
 from service.people.marks import mark_text
 from service.people.sign_in import ASKED_MAX
 from tests.database_proxy import proxied
