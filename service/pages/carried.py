@@ -1,6 +1,6 @@
 """A form that waits while its sender signs in, or proves who they are, and is filled in afterwards.
 
-What was posted waits in the browser that posted it: in cookies that only the service reads,
+What was posted waits in the browser that posted it: in a cookie that only the service reads,
 encrypted and bound to their sender. Nothing is ever sent by itself: the form of the same path is
 shown with what was entered, and its sender sends it again.
 """
@@ -11,7 +11,6 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from itertools import zip_longest
 from typing import Final
 
 import msgspec
@@ -33,10 +32,10 @@ from service.pages.visit import (
 from service.people.ceremonies import CREDENTIAL
 from service.people.marks import mark_of
 
-COOKIES: Final = ("__Host-form-0", "__Host-form-1")
-COOKIE_CHARACTERS_MAX: Final = 3_500
-"""A browser keeps 4,096 with the name; proxies take 8 KiB of all cookies together. Both hold any
-form of ours, as long as its fields may be; a larger one is not kept."""
+FORM_COOKIE: Final = "__Host-form"
+COOKIE_CHARACTERS_MAX: Final = 2_600
+"""With our other headers, it fits the 4 KiB that proxies take of a response's head, unless told
+otherwise. Compressed, any form of ours fits that is in Latin letters; a larger one is not kept."""
 LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
 
@@ -72,7 +71,7 @@ class Carried(msgspec.Struct, frozen=True):
 
 
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
-    """Return the cookies in which a posted form waits; none where no form was read.
+    """Return the cookie in which a posted form waits; none where no form was read.
 
     A passkey's answer is no form: the one that it is asked for goes on waiting.
     """
@@ -83,7 +82,12 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
     fields = {name: value for name, value in form.items() if name != CSRF_FIELD}
     sender = person.address_hash if person else state["sender"] or ""
     mark = "" if sender else cookie_of(request.headers, KNOWN_COOKIE) or ""
-    return _cookies(form_key(state["keys"]), Carried(request.url.path, sender, fields, mark))
+    carried = Carried(request.url.path, sender, fields, mark)
+    packed = zlib.compress(msgspec.json.encode(carried), level=9)
+    sealed = urlsafe_b64encode(encrypt(form_key(state["keys"]), packed, _BOUND_TO)).decode()
+    if len(sealed) > COOKIE_CHARACTERS_MAX:
+        return forgotten()
+    return [host_cookie(FORM_COOKIE, sealed, LIFETIME)]
 
 
 def carried_of(request: AnyRequest) -> Carried | None:
@@ -108,8 +112,8 @@ def _is_of(keys: Secrets, carried: Carried, address_hash: str) -> bool:
 
 
 def forgotten() -> list[Cookie]:
-    """Return the cookies after which no form waits."""
-    return [no_cookie(name) for name in COOKIES]
+    """Return the cookie after which no form waits."""
+    return [no_cookie(FORM_COOKIE)]
 
 
 def filled(page: str, carried: Carried, here: str, notice: str) -> str | None:
@@ -132,22 +136,9 @@ def filled(page: str, carried: Carried, here: str, notice: str) -> str | None:
     return page[:start] + _filled(form[2], carried.fields, notice) + page[end:]
 
 
-def _cookies(key: bytes, carried: Carried) -> list[Cookie]:
-    packed = zlib.compress(msgspec.json.encode(carried), level=9)
-    text = urlsafe_b64encode(encrypt(key, packed, _BOUND_TO)).decode()
-    size = COOKIE_CHARACTERS_MAX
-    parts = [text[start : start + size] for start in range(0, len(text), size)]
-    if len(parts) > len(COOKIES):
-        return forgotten()
-    return [
-        host_cookie(name, part, LIFETIME) if part else no_cookie(name)
-        for name, part in zip_longest(COOKIES, parts)
-    ]
-
-
 def opened(key: bytes, headers: Headers) -> Carried | None:
     """Return what waits; None for nothing, and for whatever the service did not put there."""
-    text = "".join(cookie_of(headers, name) or "" for name in COOKIES)
+    text = cookie_of(headers, FORM_COOKIE) or ""
     try:
         packed = decrypt(key, urlsafe_b64decode(text), _BOUND_TO)
     except (DecryptionFailed, ValueError):  # ValueError: not in Base64

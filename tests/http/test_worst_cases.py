@@ -22,7 +22,7 @@ from service.http.server import BUFFER_BYTES_MAX
 from service.http.static import ACCEPTED_CHARACTERS_MAX, accepts_gzip
 from service.ledger.service_keys import EventRoots, Secrets
 from service.operations.tracing.traces import Traces
-from service.pages.carried import COOKIES, opened
+from service.pages.carried import FORM_COOKIE, opened
 from service.pages.shell import safe_path
 from service.pages.visit import (
     COOKIE,
@@ -141,10 +141,10 @@ PARSERS = {
         ),
     ),
     "forms that wait": Parser(
-        lambda text: opened(b"k" * 32, Headers({"cookie": f"{COOKIES[0]}={text}"})),
+        lambda text: opened(b"k" * 32, Headers({"cookie": f"{FORM_COOKIE}={text}"})),
         BUFFER_BYTES_MAX,
         False,
-        of("A", "=", "-", " ", "A=", f";{COOKIES[1]}=", f"A;{COOKIES[1]}=A;"),
+        of("A", "=", "-", " ", "A=", f";{FORM_COOKIE}=", f"A;{FORM_COOKIE}=A;"),
     ),
     "credentials": Parser(
         parse_authorization,
