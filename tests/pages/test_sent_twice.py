@@ -29,6 +29,20 @@ async def test_an_approval_and_a_refusal_lead_to_their_results_again(world):
         refused(await visitor.post(path, **other), status, code)
 
 
+async def test_an_approval_leads_to_its_connection_once_that_has_ended(world):
+    """Sent again, it leads to what has become of it, not to a refusal."""
+    partner = await world.partner()
+    partner_id, entity_id = partner.partner_id, await business(world)
+    path, visitor = await link_of(partner), await Visitor(world).sign_in(EMAIL)
+    await visitor.post(path, answer="approve", entity_id=entity_id)
+    await partner.disconnect(entity_id)
+    answer = await visitor.post(path, answer="approve", entity_id=entity_id)
+    onwards = await visitor.get(answer.headers["location"])
+    own = f"/account/{entity_id}/{partner_id}"
+    assert (onwards.status_code, onwards.headers.get("location")) == (303, own)
+    assert (await visitor.get(own)).status_code == 200
+
+
 async def test_somebody_elses_answer_is_not_led_to(world):
     """Another person learns nothing of who gave it: the link is used, or not valid."""
     partner = await world.partner()

@@ -47,10 +47,8 @@ def account_router(
     @get("/connected/{entity_id:str}/{partner_id:str}", opt=ACCOUNT)
     async def connected(request: AnyRequest, entity_id: PathText, partner_id: PathText) -> Html:
         """Show the entity id, to pass on after an approval."""
-        entity = await own_entity(request, connections, entity_id)
-        if not (await connections.access(partner_id, entity_id)).connected:
-            raise Refusal("entity_not_owned")
-        if not await is_approved(partner_id):
+        entity, access = await connection_of(request, connections, entity_id, partner_id)
+        if not (access.connected and await is_approved(partner_id)):
             return lead_to(f"/account/{entity_id}/{partner_id}")
         return customer_page(
             request,
