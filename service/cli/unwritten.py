@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import select
 import sys
 from typing import TYPE_CHECKING
 
@@ -23,11 +24,14 @@ class _Output(io.FileIO):
 
     def write(self, data: "ReadableBuffer", /) -> int:
         try:
-            return super().write(data)
+            # Others may have made it non-blocking, such as the program that reads it.
+            while (written := super().write(data)) is None:
+                select.select([], [self], [])
         except OSError as error:
             if error.errno == errno.EPIPE:  # which Click knows
                 raise
             raise Unwritten(error.errno, error.strerror) from error
+        return written
 
 
 def watch_output() -> None:

@@ -173,6 +173,13 @@ def test_an_altered_row_is_reported_with_its_position(installed, database_url):
     assert "The event at position 33 is not the one that was hashed there." in told.stdout
 
 
+@pytest.mark.parametrize("name", ["", "-"])
+def test_metrics_go_to_a_file_that_has_a_name(installed, name):
+    """An empty variable in a timer's line is told at once."""
+    done = run(*VERIFY, "--metrics", name, env=installed)
+    assert (done.returncode, done.stdout, "'--metrics'" in done.stderr) == (2, "", True)
+
+
 def test_metrics_that_cannot_be_written_keep_no_verdict_away(installed, database_url, tmp_path):
     """That they could not is one more thing that is wrong, also where the log holds."""
     nowhere = ("--ledger", "accounts", "--metrics", tmp_path / "none" / "verified.prom")

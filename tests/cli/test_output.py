@@ -1,6 +1,9 @@
 """What the command line prints of texts that others wrote."""
 
 import errno
+import fcntl
+import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +13,8 @@ from click.testing import CliRunner
 
 from service.cli import cli
 from service.cli.output import show
-from tests.dev_process import environment
+from tests.dev_process import environment, state
+from tests.patience import until
 
 
 def test_a_number_is_called_so():
@@ -57,6 +61,25 @@ def test_an_answer_that_cannot_be_written_is_told(arguments, code):
         )
     assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
     assert done.stderr.startswith("Error: the answer could not be written: No space left on device")
+
+
+def test_a_reader_that_is_slow_gets_all_of_it():
+    """Also where stdout does not block, and has no room for the answer."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    room = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, select.PIPE_BUF)
+    os.write(writing, b"." * room)
+    command = [sys.executable, "-c", "from service.cli import main; main()", "--version"]
+    with (
+        os.fdopen(reading, "rb") as reader,
+        subprocess.Popen(command, stdout=writing, stderr=subprocess.PIPE, env=environment()) as one,
+    ):
+        os.close(writing)
+        until(lambda: state(one.pid) == "S")
+        printed = reader.read()
+        assert one.stderr is not None
+        assert (one.wait(), one.stderr.read()) == (0, b"")
+    assert printed.startswith(b"." * room + b"claim-ledger")
 
 
 CLOSED = """

@@ -29,12 +29,14 @@ from service.evidence.export.format import (
 _BEGINS_BYTES: Final = 64
 
 
-def _refuse_nameless(_context: click.Context, _param: click.Parameter, path: Path) -> Path:
+def refuse_nameless(
+    _context: click.Context, _param: click.Parameter, path: Path | None
+) -> Path | None:
     """Fail on an empty path, which would mean the current directory, and on that of stdout."""
     if path == Path():
         raise click.BadParameter("expected the name of a file")
     if path == Path("-"):
-        raise click.BadParameter("evidence goes to a file, which - does not name, never to stdout")
+        raise click.BadParameter("it goes to a file, which - does not name, never to stdout")
     return path
 
 
@@ -42,7 +44,7 @@ out_option = click.option(
     "--out",
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
-    callback=_refuse_nameless,
+    callback=refuse_nameless,
     help="The file to write.",
 )
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")

@@ -13,7 +13,7 @@ from service.app.bootstrap import Service
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import auditor_settings, has_master_keys
 from service.cli.audit.demands import fields_of, policy_option, time_anchor_option
-from service.cli.audit.evidence_file import refuse_kind
+from service.cli.audit.evidence_file import refuse_kind, refuse_nameless
 from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.explained_actors import ExplainedActors
 from service.cli.faults import one_line
@@ -147,6 +147,7 @@ def _spares(_options: object) -> int:
 @click.option(
     "--metrics",
     type=click.Path(dir_okay=False, path_type=Path),
+    callback=refuse_nameless,
     metavar="FILE",
     help="Also write the outcome to this file, for the node exporter of Prometheus.",
 )
