@@ -79,7 +79,7 @@ def test_a_reader_that_is_slow_gets_all_of_it():
         printed = reader.read()
         assert one.stderr is not None
         assert (one.wait(), one.stderr.read()) == (0, b"")
-    assert printed.startswith(b"." * room + b"claim-ledger")
+    assert printed.startswith(b"." * room + b"-c, version ")
 
 
 CLOSED = """
