@@ -20,6 +20,7 @@ from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.core.garbage import leave_out_what_is_there
 from tests.databases import cloned, migrated, on, run
+from tests.log_lines import log_plainly
 from tests.memory_ledger import memory_world
 from tests.processes import ended
 from tests.redis_server import RedisServer
@@ -132,6 +133,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the run's files in memory; processes that xdist starts inherit where."""
+    log_plainly()
     if not hasattr(config, "workerinput"):
         ending = ExitStack()
         ending.enter_context(scratch_directory())

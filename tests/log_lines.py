@@ -10,6 +10,14 @@ import structlog
 from service.core import logs
 
 
+def log_plainly() -> None:
+    """Log to stdout as structlog does by itself, but for tracebacks: rich draws one for 50 ms."""
+    structlog.reset_defaults()
+    *others, _ = structlog.get_config()["processors"]
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*others, renderer])
+
+
 @contextmanager
 def logged() -> Generator[io.BytesIO]:
     """Log to a stream as the service does; restore the configuration afterwards.
@@ -25,4 +33,4 @@ def logged() -> Generator[io.BytesIO]:
     finally:
         root.level, root.handlers = before
         structlog.contextvars.clear_contextvars()
-        structlog.reset_defaults()
+        log_plainly()

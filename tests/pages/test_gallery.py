@@ -1,7 +1,10 @@
 """Every page of the gallery: accessibility, width, and what a browser fetches for it."""
 
+import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import axe_playwright_python
@@ -26,6 +29,45 @@ is looked at: what is found is named by its HTML."""
 WIDTHS = (1280, 360)
 NARROWEST = 320
 """What WCAG 1.4.10 asks for: 1280 pixels at a zoom of 400 %."""
+MEASURES = {
+    "pixels wider than the screen": """() => Math.max(
+        0, document.documentElement.scrollWidth - document.documentElement.clientWidth)""",
+    "texts of charts that reach out of their cards": """() =>
+        [...document.querySelectorAll('.card .chart text')]
+        .filter(text => {
+            const card = text.closest('.card')
+            const room = card.getBoundingClientRect().right
+                - parseFloat(getComputedStyle(card).paddingRight)
+            return text.getBoundingClientRect().right > room
+        })
+        .map(text => text.textContent)""",
+    "tables that do not fit into their cards; those that have a scroll bar": """() =>
+        [...document.querySelectorAll('.scroll')]
+        .filter(one => one.scrollWidth > one.clientWidth)
+        .map(one => one.getAttribute('aria-label'))""",
+    "what is pressed and lower than docs/pages.md says; a box is pressed by its label": """() =>
+        [...document.querySelectorAll(
+            'button, .button, summary, select, textarea, .choice, .bar a, .modes a, '
+            + 'input:not([type=checkbox], [type=radio], [type=hidden])'
+        )]
+        .filter(one => one.checkVisibility())
+        .map(one => [one.getBoundingClientRect().height, one])
+        .filter(([height, one]) => height < (one.matches('.quiet') ? 36 : 44))
+        .map(([height, one]) => `${height}: ${one.outerHTML.slice(0, 100)}`)""",
+    "words of buttons that are on two lines": r"""() =>
+        [...document.querySelectorAll('button, .button')]
+        .filter(one => one.firstChild?.nodeType === Node.TEXT_NODE)
+        .flatMap(one => [...one.firstChild.data.matchAll(/[^\s-]+/g)].map(word => {
+            const range = document.createRange()
+            range.setStart(one.firstChild, word.index)
+            range.setEnd(one.firstChild, word.index + word[0].length)
+            return [range.getClientRects().length, word[0]]
+        }))
+        .filter(([lines]) => lines > 1)
+        .map(([, word]) => word)""",
+}
+"""What a screen of some width shows that does not fit it: functions that return 0 or [] else."""
+WIDER, _, TABLES, *_ = MEASURES
 NO_PAGES = {
     "/console",
     "/console/{partner_id:str}/claims.csv",
@@ -48,18 +90,13 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
         assert _alike(page) == [], shot.name
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
-            assert _overflow(page) <= 0, f"{shot.name} is wider than {width} pixels"
-            assert _sticking_out(page) == [], f"{shot.name}, {width} pixels"
-            assert _sideways(page) == [], f"{shot.name}, {width} pixels"
-            assert _small(page) == [], f"{shot.name}, {width} pixels"
-            assert _broken(page) == [], f"{shot.name}, {width} pixels"
+            assert _misfits(page) == {}, f"{shot.name}, {width} pixels"
             page.emulate_media(color_scheme="light")
             assert _violations(page, tags=LEVELS) == [], f"{shot.name}, {width} pixels, light"
             page.emulate_media(color_scheme="dark")
             assert _violations(page, rules=COLOURS) == [], f"{shot.name}, {width} pixels, dark"
         page.set_viewport_size({"width": NARROWEST, "height": 800})
-        assert _overflow(page) <= 0, f"{shot.name} is wider than {NARROWEST} pixels"
-        assert _sideways(page) == [], f"{shot.name}, {NARROWEST} pixels"
+        assert _misfits(page, [WIDER, TABLES]) == {}, f"{shot.name}, {NARROWEST} pixels"
         if page.locator(".scroll > table").count():
             plain = plain or _without_scripts(page, filled)
             _measure_without_scripts(plain, page.url, shot)
@@ -76,7 +113,7 @@ def test_an_open_menu_stays_on_the_screen(filled: Filled):
             menu = name.locator("xpath=following-sibling::*").bounding_box()
             assert menu
             assert 0 <= menu["x"] <= width - menu["width"], f"{name.inner_text()}, {width} pixels"
-            assert _overflow(page) == 0, f"{name.inner_text()}, {width} pixels"
+            assert _misfits(page, [WIDER]) == {}, f"{name.inner_text()}, {width} pixels"
 
 
 def test_times_keep_their_column_beside_ids(filled: Filled):
@@ -160,58 +197,14 @@ def _measure_without_scripts(plain: Page, url: str, shot: Shot) -> None:
     plain.goto(url)
     if plain.locator(".scroll > table").count():
         assert plain.locator("table.stack").count() == 0
-        assert _overflow(plain) <= 0, f"{shot.name} is too wide without scripts"
+        assert _misfits(plain, [WIDER]) == {}, f"{shot.name} is too wide without scripts"
 
 
-def _overflow(page: Page) -> int:
-    return page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-
-
-def _sticking_out(page: Page) -> list[str]:
-    """Return the texts of charts that reach out of what their cards have room for."""
-    return page.evaluate("""() => [...document.querySelectorAll('.card .chart text')]
-        .filter(text => {
-            const card = text.closest('.card')
-            const room = card.getBoundingClientRect().right
-                - parseFloat(getComputedStyle(card).paddingRight)
-            return text.getBoundingClientRect().right > room
-        })
-        .map(text => text.textContent)""")
-
-
-def _sideways(page: Page) -> list[str]:
-    """Return the tables that do not fit into their cards; those that have a scroll bar."""
-    return page.evaluate("""() => [...document.querySelectorAll('.scroll')]
-        .filter(one => one.scrollWidth > one.clientWidth)
-        .map(one => one.getAttribute('aria-label'))""")
-
-
-def _small(page: Page) -> list[str]:
-    """Return what is pressed and lower than docs/pages.md says; a box is pressed by its label."""
-    return page.evaluate("""() => [...document.querySelectorAll(
-            'button, .button, summary, select, textarea, .choice, .bar a, .modes a, '
-            + 'input:not([type=checkbox], [type=radio], [type=hidden])'
-        )]
-        .filter(one => one.checkVisibility())
-        .map(one => [one.getBoundingClientRect().height, one])
-        .filter(([height, one]) => height < (one.matches('.quiet') ? 36 : 44))
-        .map(([height, one]) => `${height}: ${one.outerHTML.slice(0, 100)}`)""")
-
-
-def _broken(page: Page) -> list[str]:
-    """Return the words of buttons that are on two lines."""
-    return page.evaluate(r"""() => [...document.querySelectorAll('button, .button')]
-        .filter(one => one.firstChild?.nodeType === Node.TEXT_NODE)
-        .flatMap(one => [...one.firstChild.data.matchAll(/[^\s-]+/g)].map(word => {
-            const range = document.createRange()
-            range.setStart(one.firstChild, word.index)
-            range.setEnd(one.firstChild, word.index + word[0].length)
-            return [range.getClientRects().length, word[0]]
-        }))
-        .filter(([lines]) => lines > 1)
-        .map(([, word]) => word)""")
+def _misfits(page: Page, names: Sequence[str] = tuple(MEASURES)) -> dict[str, Any]:
+    """Return what does not fit a screen, by the name of its measure."""
+    each = ", ".join(f"{json.dumps(name)}: ({MEASURES[name]})()" for name in names)
+    found = page.evaluate(f"() => ({{{each}}})")
+    return {name: value for name, value in found.items() if value}
 
 
 def _alike(page: Page) -> list[str]:

@@ -24,7 +24,14 @@ from tests.soak.held import BACKENDS, Held, Watch
 from tests.soak.history import History
 from tests.soak.kills import Kills, Supervised
 from tests.soak.store import DocumentStore
-from tests.soak.traffic import TIMEOUT_SECONDS, Client, Customer, Disconnections, connect
+from tests.soak.traffic import (
+    PAUSE_SECONDS_MAX,
+    TIMEOUT_SECONDS,
+    Client,
+    Customer,
+    Disconnections,
+    connect,
+)
 from tests.world import MASTER_KEY, STAFF, TEAM, settings_for
 
 PARTNERS = 3
@@ -41,9 +48,18 @@ select (select count(*) from live.pending) + (select count(*) from live.subscrip
 
 
 async def soak(
-    directory: Path, history: History, *, seconds: float, seed: int, bin_dir: Path | None = None
+    directory: Path,
+    history: History,
+    *,
+    seconds: float,
+    seed: int,
+    bin_dir: Path | None = None,
+    pause_seconds_max: float = PAUSE_SECONDS_MAX,
 ) -> dict[str, Any]:
-    """Run traffic and kills for a while; return what was acknowledged, lost, doubled and left."""
+    """Run traffic and kills for a while; return what was acknowledged, lost, doubled and left.
+
+    `pause_seconds_max` is what each client waits at most between two requests.
+    """
     with ExitStack() as ending:
         redis, store = RedisServer(directory), DocumentStore(directory / "store")
         redis.start()
@@ -64,7 +80,7 @@ async def soak(
         first = await watch.look()
         async with Service(settings_for(url, directory)).opened() as service:
             kills = Kills(postgres, redis, store, serve, _random(seed, "kills"))
-            run = Run(service, serve, kills, watch, origin, history, seed)
+            run = Run(service, serve, kills, watch, origin, history, seed, pause_seconds_max)
             warm = await run.traffic(seconds)
         took = time.monotonic() - began
         await eventually(lambda: value(url, _BEHIND) == 0, look=0.2)
@@ -98,6 +114,7 @@ class Run:
     origin: str
     history: History
     seed: int
+    pause_seconds_max: float
 
     async def traffic(self, seconds: float) -> Held:
         """Run clients and kills for a while; list every claim once all is back.
@@ -111,7 +128,10 @@ class Run:
             base_url=f"{self.origin}/v1", timeout=TIMEOUT_SECONDS, verify=NO_TLS
         ) as http:
             clients = [
-                Client(name, served, http, self.history, _random(self.seed, name))
+                Client(
+                    *(name, served, http, self.history, _random(self.seed, name)),
+                    pause_seconds_max=self.pause_seconds_max,
+                )
                 for name in (f"client-{number}" for number in range(CLIENTS))
             ]
             ends = Disconnections(
