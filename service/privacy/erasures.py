@@ -34,6 +34,7 @@ from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Meta, Recorded, Unreadable
 from service.ledger.ledger import AppendConflict, Ledger, Transaction
+from service.ledger.limits import BACKGROUND_LOCK_SECONDS
 from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.ledger.writing import Append
@@ -303,14 +304,18 @@ class Erasures:
         """
 
         async def attempt(transaction: Transaction) -> Erased:
+            execute = transaction.connection.execute
+            # Whoever gave its place in the line up would be passed by the next mail.
+            await execute(f"set local lock_timeout = '{SECONDS_MAX}s'")
             await transaction.fetch(_LOCK, [effect_lock(subject.stream_id)])
+            await execute(f"set local lock_timeout = '{BACKGROUND_LOCK_SECONDS}s'")
             await transaction.lock(subject.stream_id)
             mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
             mailbox = await self._mailbox(transaction, subject)
             await transaction.fetch(_SQL.forget_recipient, subject.subject_id, mailbox)
             await transaction.fetch(_SQL.hold_tables)
             await self._clear_beside(transaction, subject)
-            await transaction.connection.execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
+            await execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
             genuine = await self._genuine()
             links = await self._lock_entity(transaction, subject, known_links, genuine)
             if not await self._is_there(subject, transaction.fetch):

@@ -14,6 +14,7 @@ from service.claims.hand_overs import HandOvers
 from service.core.clock import system_clock
 from service.facts.entities import entity_stream
 from service.facts.passkeys import passkeys_stream
+from service.ledger import limits
 from service.ledger.effects import effect_lock
 from service.ledger.following.runner import Subscription
 from service.ledger.queue_runner import QueueRunner
@@ -25,8 +26,10 @@ from tests.sessions import session_of
 from tests.world import STAFF, World, settings_for, world_on
 
 EMAIL = "person@example.com"
+LOCK_SECONDS = 0.02
 WAITING = (
-    "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    "select pid, xact_start from pg_stat_activity"
+    " where wait_event_type = 'Lock' and datname = current_database()"
 )
 LOSE = (
     "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
@@ -151,6 +154,21 @@ async def test_an_erasure_waits_for_what_is_on_its_way(world, owner, due):
     gate.opened.set()
     await asyncio.gather(leaving, erased)
     assert len(gate.taken) == 1
+
+
+async def test_an_erasure_keeps_its_place_in_the_line(world, owner, monkeypatch):
+    """For longer than other work waits for a lock: mails that are begun meanwhile come after it."""
+    monkeypatch.setattr(limits, "BACKGROUND_LOCK_SECONDS", LOCK_SECONDS)
+    gate = Gate()
+    one = await hand_over(world, gate)
+    leaving = asyncio.create_task(one.step())
+    await gate.asked.wait()
+    erased = asyncio.create_task(one.erase())
+    waiting = await eventually(lambda: owner.execute(WAITING).fetchall())
+    await asyncio.sleep(10 * LOCK_SECONDS)
+    assert owner.execute(WAITING).fetchall() == waiting
+    gate.opened.set()
+    await asyncio.gather(leaving, erased)
 
 
 @pytest.mark.parametrize("due", EFFECTS)
