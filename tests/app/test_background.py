@@ -3,6 +3,7 @@
 from service.app.background import background
 from service.app.bootstrap import Service
 from service.mail.transport import mail_transport
+from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for
 
 NO_SERVER = "postgresql://nobody@127.0.0.1:1/none"
@@ -27,5 +28,6 @@ def followers(settings):
         names.append(name)
         return step
 
-    background(Service(settings), mail_transport(settings.smtp_url), around=noted)
+    service = Service(settings, deadline_seconds=PATIENCE_SECONDS)
+    background(service, mail_transport(settings.smtp_url), around=noted)
     return names
