@@ -70,7 +70,10 @@ class EndpointRemoved(Event, frozen=True):
 
 
 class WebhookEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint as its partner's stream knows it. `disabled` is the reason, empty if enabled."""
+    """An endpoint as its partner's stream knows it. `disabled` is the reason, empty if enabled.
+
+    `changed_version` is that of the last event that set its URL and types.
+    """
 
     endpoint_id: str
     mode: str
@@ -78,6 +81,7 @@ class WebhookEndpoint(msgspec.Struct, frozen=True):
     types: Sequence[str] = ()
     secret_version: int = 1
     disabled: str = ""
+    changed_version: int = 0
 
 
 class Endpoints(msgspec.Struct, frozen=True):
@@ -102,7 +106,7 @@ def fold(events: Iterable[Event], before: Endpoints | None = None) -> Endpoints:
         match event:
             case EndpointAdded(endpoint_id=endpoint_id):
                 known[endpoint_id] = WebhookEndpoint(
-                    endpoint_id, event.mode, event.url, event.types
+                    endpoint_id, event.mode, event.url, event.types, changed_version=version
                 )
             case EndpointRemoved(endpoint_id=endpoint_id):
                 del known[endpoint_id]
@@ -110,7 +114,7 @@ def fold(events: Iterable[Event], before: Endpoints | None = None) -> Endpoints:
             case (
                 EndpointChanged() | EndpointSecretRotated() | EndpointDisabled() | EndpointEnabled()
             ):
-                known[event.endpoint_id] = _evolve(known[event.endpoint_id], event)
+                known[event.endpoint_id] = _evolve(known[event.endpoint_id], event, version)
             case _:
                 raise TypeError(f"{type(event).__name__} is not a fact about an endpoint")
     return Endpoints(version, known, frozenset(removed))
@@ -119,11 +123,12 @@ def fold(events: Iterable[Event], before: Endpoints | None = None) -> Endpoints:
 def _evolve(
     endpoint: WebhookEndpoint,
     event: EndpointChanged | EndpointSecretRotated | EndpointDisabled | EndpointEnabled,
+    version: int,
 ) -> WebhookEndpoint:
     change = msgspec.structs.replace
     match event:
         case EndpointChanged():
-            return change(endpoint, url=event.url, types=event.types)
+            return change(endpoint, url=event.url, types=event.types, changed_version=version)
         case EndpointSecretRotated():
             return change(endpoint, secret_version=event.secret_version)
         case EndpointDisabled():

@@ -8,7 +8,7 @@ from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
 from service.core.ids import NewId
 from service.facts.caller import Mode
-from service.facts.endpoints import Endpoints, endpoints_stream
+from service.facts.endpoints import Endpoints, WebhookEndpoint, endpoints_stream
 from service.facts.partners import partner_stream
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event
@@ -38,6 +38,11 @@ class EndpointCommands:
         """Draw the id of an endpoint to be added."""
         return self.new_id("whe", self.clock())
 
+    async def look(self, partner_id: str, endpoint_id: str) -> WebhookEndpoint:
+        """Return an endpoint as its partner's stream has it; refuses with `endpoint_not_found`."""
+        past = await self.accounts.fold(endpoints_stream(partner_id), ENDPOINTS)
+        return decisions.find(past.endpoints, endpoint_id)
+
     async def add(
         self,
         partner_id: str,
@@ -60,9 +65,18 @@ class EndpointCommands:
         )
 
     async def change(
-        self, partner_id: str, endpoint_id: str, url: str, types: Sequence[str], cause: Cause
+        self,
+        partner_id: str,
+        endpoint_id: str,
+        url: str,
+        types: Sequence[str],
+        cause: Cause,
+        expected_version: int | None = None,
     ) -> None:
-        """Change where an endpoint is, and what it wants, from the next attempt on."""
+        """Change where an endpoint is, and what it wants, from the next attempt on.
+
+        Refuses with `form_outdated` where these have changed since `expected_version`.
+        """
         await self._decide(
             partner_id,
             cause,
@@ -70,6 +84,7 @@ class EndpointCommands:
             endpoint_id=endpoint_id,
             url=self._checked(url),
             types=types,
+            expected_version=expected_version,
         )
 
     async def rotate(self, partner_id: str, endpoint_id: str, version: int, cause: Cause) -> None:

@@ -46,12 +46,24 @@ def add(
 
 
 def change(
-    known: Endpoints, partner_id: str, *, endpoint_id: str, url: str, types: Sequence[str]
+    known: Endpoints,
+    partner_id: str,
+    *,
+    endpoint_id: str,
+    url: str,
+    types: Sequence[str],
+    expected_version: int | None = None,
 ) -> list[Event]:
-    """Change where an endpoint is, and what it wants."""
+    """Change where an endpoint is, and what it wants.
+
+    `expected_version` is the one of these when they were chosen: what was changed meanwhile is not
+    undone, but refused with `form_outdated`.
+    """
     endpoint = find(known, endpoint_id)
     if (endpoint.url, tuple(endpoint.types)) == (url, tuple(types)):
         return []
+    if expected_version not in {None, endpoint.changed_version}:
+        raise Refusal("form_outdated")
     return [EndpointChanged(partner_id, endpoint_id, url, tuple(types))]
 
 

@@ -54,6 +54,15 @@ PROVED = {
     f"{BACKOFFICE}/partners/{{partner_id:str}}/approve",
 }
 """Those of them that take a fresh proof."""
+OF_NOTHING_SHARED = {
+    "/account/mails",
+    "/console/apply",
+    *(f"{CONSOLE}{path}" for path in ("/keys", "/keys/{key_id:str}/roll", "/team", "/webhooks")),
+    f"{CONSOLE}/webhooks/{{endpoint_id:str}}/replay",
+    BACKOFFICE,
+}
+"""Those that can undo nothing that a colleague did: they add something, begin something, look for
+something, or are about their sender alone."""
 
 
 class Place(NamedTuple):
@@ -182,6 +191,8 @@ def colleagues(people: Entering) -> dict[str, tuple[dict[str, str], Callable[[],
     service, ids = people.world.service, people.values
     partners, live = service.partners, service.modes["live"]
     partner_id, entity_id, claim_id = ids["partner_id"], ids["entity_id"], ids["claim_id"]
+    endpoint, moved = (partner_id, ids["endpoint_id"]), "https://moved.example.com/hooks"
+    webhook = f"{CONSOLE}/webhooks/{{endpoint_id:str}}"
 
     async def connect_anew() -> None:
         await live.connections.disconnect(entity_id, partner_id, STAFF)
@@ -200,6 +211,7 @@ def colleagues(people: Entering) -> dict[str, tuple[dict[str, str], Callable[[],
             {"return_url": ""},
             lambda: partners.change_settings(partner_id, STAFF, return_link=True),
         ),
+        webhook: (FORMS[webhook], lambda: service.endpoints.change(*endpoint, moved, [], STAFF)),
         f"{BACKOFFICE}/claims/{{claim_id:str}}/stage": (
             {"stage": "settled"},
             lambda: live.claims.move(claim_id, "letter_before_action", STAFF),
@@ -237,6 +249,17 @@ async def test_what_a_colleague_did_meanwhile_is_not_overwritten(people, monkeyp
                 assert answer.status_code == 409
                 assert await form_at(visitor, place) == theirs
     assert found == set(rows)
+
+
+async def test_a_form_about_what_others_change_says_what_its_sender_looked_at(people):
+    """Otherwise, it undoes in silence what a colleague did after its page was opened."""
+    silent = set[str]()
+    for place in people.places:
+        if place.route in FORMS:
+            form = await form_at(await Visitor(people.world).sign_in(place.email), place)
+            if not {VERSION_FIELD, SEEN_FIELD} & set(form.hidden):
+                silent.add(place.route)
+    assert silent == OF_NOTHING_SHARED
 
 
 async def test_no_website_is_approved_that_nobody_entered(people, monkeypatch):

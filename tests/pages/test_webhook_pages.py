@@ -101,6 +101,11 @@ async def added(visitor, path, url=URL, mode="test", types=ALL):
     return await visitor.post(path, url=url, mode=mode, **drawn, **types), drawn
 
 
+async def save(visitor, path, **fields):
+    """Open the page of an endpoint, and save its form with these."""
+    return await visitor.post(path, version=await visitor.version(path), **fields)
+
+
 async def test_an_endpoint_is_added_once_and_shown(world, developer):
     """A form that is sent twice adds one; a URL that webhooks may not go to comes back."""
     visitor, partner_id, path = developer
@@ -136,7 +141,7 @@ async def test_a_form_that_ticks_no_event_changes_nothing(world, developer):
     assert [ticks(page.text) for page in (elsewhere, await visitor.get(one))] == [list(ONE)] * 2
     (row,) = await world.service.endpoint_list.of(partner_id)
     assert (row["url"], row["types"]) == (URL, "claim.created")
-    assert (await visitor.post(one, url=URL, **ALL)).status_code == 303
+    assert (await save(visitor, one, url=URL, **ALL)).status_code == 303
     assert ticks((await visitor.get(one)).text) == list(ALL)
 
 
@@ -171,7 +176,7 @@ async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, develope
         assert (await visitor.post(f"{one}/rotate", secret_version="2")).status_code == 303
     secret = html.unescape((await visitor.post(f"{one}/secret")).text)
     assert (first.shown_secret in secret, second.shown_secret in secret) == (True, True)
-    changed = await visitor.post(one, url="https://other.example.com/", **ALL)
+    changed = await save(visitor, one, url="https://other.example.com/", **ALL)
     assert changed.status_code == 303
     assert (await visitor.post(one, url="ftp://example.com")).status_code == 400
     await visitor.post(f"{one}/disable")
@@ -187,6 +192,32 @@ async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, develope
     for _ in range(2):
         assert (await visitor.post(f"{one}/remove")).headers["location"] == path
     assert (await visitor.get(one)).status_code == 404
+
+
+async def test_an_endpoint_that_a_colleague_changed_meanwhile_is_not_changed_back(world, developer):
+    """What it is now is shown beside what was entered, which is saved when it is sent again."""
+    first, partner_id, path = developer
+    second = await Visitor(world).sign_in(DEVELOPER)
+    _, drawn = await added(first, path)
+    one, new = f"{path}/{drawn['endpoint_id']}", "https://new.example.com/hooks"
+    earlier = await first.version(one)
+    assert (await save(second, one, url=new, **ALL)).status_code == 303
+    await first.post(f"{one}/disable")  # which changes nothing that the form is about
+    faulty = await first.post(one, version=earlier, url=URL)
+    assert (faulty.status_code, f'name="version" value="{earlier}"' in faulty.text) == (400, True)
+    outdated = await first.post(one, version=earlier, url=URL, **ONE)
+    assert (outdated.status_code, 'role="alert"' in outdated.text) == (409, True)
+    assert f"It is now: URL {new} Events claim.created ," in text_of(outdated.text)
+    assert (f'value="{URL}"' in outdated.text, ticks(outdated.text)) == (True, list(ONE))
+    (row,) = await world.service.endpoint_list.of(partner_id)
+    assert (row["url"], row["types"]) == (new, "")
+    same = await first.post(one, version=earlier, url=new, **ALL)
+    assert same.status_code == 303
+    shown_then = re.search(r'name="version" value="(\d+)"', outdated.text)[1]
+    again = await first.post(one, version=shown_then, url=URL, **ONE)
+    assert again.status_code == 303
+    (row,) = await world.service.endpoint_list.of(partner_id)
+    assert (row["url"], row["types"]) == (URL, "claim.created")
 
 
 async def test_live_mode_takes_a_fresh_proof(world, developer):
@@ -316,7 +347,7 @@ async def test_what_is_not_listed_is_told_and_so_is_what_is_waited_for(world, de
     await database.writes.fetch(_FOLLOWS, partner_id, now)
     assert "60 more than 60 never" in await shown(visitor, path)
     assert "The first 50 of more than 60 are listed." in await shown(visitor, one)
-    await visitor.post(one, url=URL, **{"entity.connected": "on"})
+    await save(visitor, one, url=URL, **{"entity.connected": "on"})
     assert "more than" not in await shown(visitor, path)
     await visitor.post(f"{one}/disable")
     page = await shown(visitor, one)

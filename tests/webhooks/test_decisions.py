@@ -21,6 +21,7 @@ from tests.tables import every_row
 URL, OTHER = "https://example.com/", "https://other.example.com/"
 ADDED = EndpointAdded("ptn", "whe", "live", 7, URL, ("claim.created",))
 DISABLED = EndpointDisabled("ptn", "whe", "gone")
+MOVED = EndpointChanged("ptn", "whe", OTHER, ())
 ONE = {"endpoint_id": "whe"}
 
 
@@ -31,8 +32,10 @@ def test_each_decision_makes_its_fact_or_none():
     rows = [
         ([], decisions.add, new, [ADDED]),
         ([ADDED], decisions.add, new, []),
-        ([ADDED], decisions.change, other, [EndpointChanged("ptn", "whe", OTHER, ())]),
+        ([ADDED], decisions.change, other, [MOVED]),
         ([ADDED], decisions.change, {"url": URL, "types": ["claim.created"]}, []),
+        ([ADDED, MOVED], decisions.change, other | {"expected_version": 1}, []),
+        ([ADDED, DISABLED], decisions.change, other | {"expected_version": 1}, [MOVED]),
         ([ADDED], decisions.rotate, {"version": 2}, [EndpointSecretRotated("ptn", "whe", 2)]),
         ([ADDED], decisions.rotate, {"version": 1}, []),
         ([ADDED], decisions.rotate, {"version": 3}, []),
@@ -58,6 +61,20 @@ def test_each_decision_makes_its_fact_or_none():
                 decide(fold([]), "ptn", **ONE, **given)
 
 
+def test_what_was_changed_meanwhile_is_not_undone():
+    """By a change of that endpoint; one of another, or another deed, is none."""
+    another = EndpointAdded("ptn", "whe_2", "live", 7, URL)
+    past = [another, ADDED, MOVED, EndpointChanged("ptn", "whe_2", OTHER), DISABLED]
+    known, change = fold(past), {"url": URL, "types": []}
+    for version in (2, 4, 5, -1):
+        with pytest.raises(Refusal, match="form_outdated"):
+            decisions.change(known, "ptn", **ONE, **change, expected_version=version)
+    expected = [EndpointChanged("ptn", "whe", URL, ())]
+    for version in (3, None):
+        given = decisions.change(known, "ptn", **ONE, **change, expected_version=version)
+        assert given == expected
+
+
 def test_the_limit_is_of_each_mode():
     """What was removed makes room."""
     full = [EndpointAdded("ptn", f"whe_{nr}", "live", 0, URL) for nr in range(ENDPOINTS_MAX)]
@@ -71,8 +88,7 @@ def test_the_limit_is_of_each_mode():
 
 def test_the_state_is_what_the_facts_say():
     """In their order; another noun's fact is none of them."""
-    changed = EndpointChanged("ptn", "whe", OTHER, ())
-    past = [ADDED, changed, EndpointSecretRotated("ptn", "whe", 2), DISABLED]
+    past = [ADDED, MOVED, EndpointSecretRotated("ptn", "whe", 2), DISABLED]
     one = fold(past).by_id["whe"]
     assert (one.url, one.types, one.secret_version, one.disabled) == (OTHER, (), 2, "gone")
     assert fold([]) == Endpoints()

@@ -22,7 +22,7 @@ from service.pages.gate import member_cause, member_of
 from service.pages.proof import Proofs
 from service.pages.shell import faults_of, lead_to
 from service.pages.site_map import Html, Page, PathText
-from service.pages.visit import form_of
+from service.pages.visit import expected_version, form_of
 from service.webhooks.commands import EndpointCommands
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.queues import LISTED_MAX, Queues
@@ -73,8 +73,13 @@ class WebhookPages:
     async def one(
         self, request: AnyRequest, endpoint_id: str, refusal: Refusal | None = None
     ) -> Html:
-        """Return the page of an endpoint: its state, what is open, and what was delivered."""
+        """Return the page of an endpoint: its state, what is open, and what was delivered.
+
+        A form that comes back for a fault is still about the version that its sender saw; one that
+        is outdated is about the version that is shown beside it.
+        """
         endpoint = await self.find(request, endpoint_id)
+        known = await self.commands.look(member_of(request).partner_id, endpoint_id)
         mode: Mode = endpoint["mode"]
         at = asked_place(request)
         before = (at[0], _position(at[1], "before")) if at else (None, None)
@@ -82,19 +87,25 @@ class WebhookPages:
         last = delivered[-1] if len(delivered) == LISTED_MAX else None
         done = request.query_params.get("done")
         form = form_of(request) if refusal else {}
+        is_outdated = refusal is not None and refusal.code == "form_outdated"
+        is_back, all_types = "url" in form, list(TYPES.values())
+        is_about_sent = is_back and not is_outdated
         return console_page(
             request,
             "webhook.html",
-            400 if refusal else 200,
+            409 if is_outdated else 400 if refusal else 200,
             endpoint=endpoint,
+            known=known,
+            version=expected_version(request) if is_about_sent else known.changed_version,
+            is_outdated=is_outdated,
             open=await self.queues.open(mode, endpoint_id),
             aside=await self.queues.aside(mode, endpoint_id),
             delivered=delivered,
             older=place((last["delivered_at"], str(last["position"]))) if last else None,
             is_first=at is None,
             now=self.commands.clock(),
-            types=list(TYPES.values()),
-            chosen=_ticked(form) if "url" in form else endpoint["types"] or list(TYPES.values()),
+            types=all_types,
+            chosen=_ticked(form) if is_back else known.types or all_types,
             form=form,
             faults=faults_of(refusal) if refusal else {},
             done=done if done in _DONE else None,
@@ -216,13 +227,12 @@ def _changing(pages: WebhookPages) -> list[HTTPRouteHandler]:
     async def change(request: AnyRequest, partner_id: PathText, endpoint_id: PathText) -> Html:
         """Change where an endpoint is, and what it wants."""
         form, cause = form_of(request), member_cause(request)
+        url, version = form.get("url", "").strip(), expected_version(request)
         await pages.trusted(request, endpoint_id)
         try:
-            await commands.change(
-                partner_id, endpoint_id, form.get("url", "").strip(), _types(form), cause
-            )
+            await commands.change(partner_id, endpoint_id, url, _types(form), cause, version)
         except Refusal as refusal:
-            if refusal.code != "validation_failed":
+            if refusal.code not in {"validation_failed", "form_outdated"}:
                 raise
             return await pages.one(request, endpoint_id, refusal)
         return _done(request, endpoint_id, "changed")
