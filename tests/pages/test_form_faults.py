@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from service.onboardings.wire import Confirmed
+from service.pages.visit import VERSION_FIELD
 from service.partners.wire import (
     ConsoleApplication,
     KeyName,
@@ -17,6 +18,7 @@ from service.partners.wire import (
     ReturnUrl,
 )
 from tests.pages.customers import onboarding
+from tests.pages.forms import forms_of
 from tests.pages.visitor import Visitor
 from tests.tables import every_row
 from tests.world import STAFF
@@ -56,6 +58,24 @@ async def test_each_field_says_what_it_refuses_and_keeps_it(forms):
                     assert answer.status_code == 400
                     assert f'id="{one.name}-fault"' in answer.text
                     assert ENTERED in kept(answer.text, one.name)
+
+
+async def test_a_refused_form_is_still_about_what_its_sender_looked_at(forms):
+    """Once it is corrected, it is refused where a colleague has changed that meanwhile."""
+    staff, approving, _ = forms[PartnerApproval]
+    declining = approving.replace("/approve", "/decline")
+    rows = [
+        (*forms[ReturnUrl][:2], {"return_url": ENTERED}),
+        (*forms[PartnerNote][:2], {"note": ENTERED}),
+        (staff, approving, {"website": ENTERED}),
+        (staff, declining, {"reason": ""}),
+    ]
+    with every_row() as row:
+        for visitor, path, wrong in rows:
+            with row(path):
+                answer = await visitor.post(path, version="7", **wrong)
+                assert answer.status_code == 400
+                assert forms_of(answer.text, path)[path].hidden[VERSION_FIELD] == "7"
 
 
 def kept(page, name):

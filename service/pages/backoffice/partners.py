@@ -34,10 +34,14 @@ class RefusedWebsite(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A review as the form shows it; `is_outdated` where somebody else has saved since."""
+    """A review as the form shows it, and the version that it is about.
+
+    `is_outdated`: somebody else has saved since. It is then about what they saved, which is shown.
+    """
 
     note: str
     checks: Sequence[str]
+    version: int
     faults: Sequence[str] = ()
     is_outdated: bool = False
 
@@ -100,15 +104,18 @@ async def partner_page(
     website: RefusedWebsite | None = None,
     sent: Sent | None = None,
     is_decided: bool = False,
+    status_version: int | None = None,
 ) -> Html:
     """Return one partner's page; `reason` and `website` were refused, and are to be corrected.
 
-    `is_decided`: a colleague has decided while somebody else's form was open.
+    `is_decided`: a colleague has decided while somebody else's form was open. `status_version` is
+    the one that a refused decision was about, and is about when it is sent again.
     """
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
     partner, review, decisions = await context.reviews.look(partner_id)
+    sent = sent or Sent(review.note or "", list(review.checks), review.version)
     return backoffice_page(
         request,
         "partner.html",
@@ -125,11 +132,12 @@ async def partner_page(
         review=review,
         decisions=decisions,
         checks=CHECKS,
-        sent=sent or Sent(review.note or "", list(review.checks)),
+        sent=sent._replace(version=review.version) if sent.is_outdated else sent,
         team={f"staff:{one.staff_id}": one.email for one in (await context.staff.list()).members},
         reason=reason,
         website=website,
         is_decided=is_decided,
+        status_version=partner.status_version if status_version is None else status_version,
         reason_max=WORDS_CHARACTERS_MAX,
         note_max=NOTE_CHARACTERS_MAX,
     )

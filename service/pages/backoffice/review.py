@@ -38,9 +38,11 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     async def decline(request: AnyRequest, partner_id: PathText) -> Html:
         """Decline a partner, with a reason."""
         reason = form_of(request).get("reason", "")
-        if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
-            return await partner_page(context, request, partner_id, 400, reason=reason)
         version, cause = expected_version(request), staff_cause(request)
+        if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
+            return await partner_page(
+                context, request, partner_id, 400, reason=reason, status_version=version
+            )
         deciding = context.partners.decline(partner_id, cause, reason, version)
         return await _decided(context, request, partner_id, deciding)
 
@@ -50,12 +52,14 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
 async def _approved(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
     """Approve a partner with the website that the form confirms, or show what is wrong with it."""
     website = form_of(request).get("website", "")
+    version, cause = expected_version(request), staff_cause(request)
     try:
         confirmed = check(PartnerApproval, website=website_of(website))
     except Refusal as refusal:
         refused = RefusedWebsite(website, messages_of(refusal))
-        return await partner_page(context, request, partner_id, 400, website=refused)
-    version, cause = expected_version(request), staff_cause(request)
+        return await partner_page(
+            context, request, partner_id, 400, website=refused, status_version=version
+        )
     deciding = context.partners.approve(partner_id, cause, confirmed.website, version)
     return await _decided(context, request, partner_id, deciding)
 
@@ -78,15 +82,15 @@ async def _reviewed(context: BackofficeContext, request: AnyRequest, partner_id:
     await context.partner_named(partner_id)
     form = form_of(request)
     note, ticked = form.get("note", ""), [check for check in CHECKS if check in form]
+    version, cause = expected_version(request), staff_cause(request)
     try:
         check(PartnerNote, note=note)
-        version, cause = expected_version(request), staff_cause(request)
         await context.reviews.save(partner_id, ticked, note, version, cause)
     except Refusal as refusal:
         faults = messages_of(refusal)
         if not faults and refusal.code != "form_outdated":
             raise
-        sent = Sent(note, ticked, faults, is_outdated=not faults)
+        sent = Sent(note, ticked, version, faults, is_outdated=not faults)
         status = 409 if sent.is_outdated else 400
         return await partner_page(context, request, partner_id, status, sent=sent)
     return lead_to(f"/backoffice/partners/{partner_id}")

@@ -73,7 +73,7 @@ def settings_router(commands: PartnerCommands, proofs: Proofs) -> OneOffRouter:
             faults = faults_of(refusal)
             if not faults:
                 raise
-            return _shown(request, chosen, url, known, faults=faults)
+            return _shown(request, chosen, url, known, faults=faults, version=version)
         return lead_to(f"{member.path}/settings?saved")
 
     return OneOffRouter(f"{CONSOLE}/settings", route_handlers=[settings, save])
@@ -88,10 +88,12 @@ def _shown(
     asked: bool = False,
     is_outdated: bool = False,
     faults: Mapping[str, Sequence[str]] | None = None,
+    version: int | None = None,
 ) -> Html:
     """Return the form; `asked`: it asks to confirm settings under which nobody gets a link.
 
-    `is_outdated`: a colleague has changed them since it was opened, to what is `known`.
+    `is_outdated`: a colleague has changed them since it was opened, to what is `known`. `version`
+    is the one that a form with faults was about, and is about when it is sent again.
     """
     is_back = asked or bool(faults)
     return console_page(
@@ -101,6 +103,7 @@ def _shown(
         member=chosen,
         return_url=return_url,
         known=known,
+        version=known.settings_version if version is None else version,
         saved=not (is_back or is_outdated) and "saved" in request.query_params,
         asked=asked,
         is_outdated=is_outdated,
