@@ -7,6 +7,7 @@ tests/clamd_server.py in its place.
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -15,7 +16,7 @@ import pytest
 
 from service.documents.clamd import Clamd, ScanFailed
 from service.documents.paths import BYTES_MAX
-from tests.patience import until
+from tests.patience import eventually, until
 from tests.processes import end, free_port, start
 
 CLAMD = shutil.which("clamd", path="/usr/sbin:/usr/bin")
@@ -110,10 +111,14 @@ async def test_what_is_unpacked_may_be_larger_than_a_document(folder):
 
 
 async def test_a_clamd_that_ends_meanwhile_has_no_verdict(folder):
-    """In the middle of a document; afterwards none is reached."""
+    """In the middle of a document; afterwards none is reached.
 
-    async def until_it_ends(process):
+    It ends with a part in its file: one that has not begun by then may still reply with an error.
+    """
+
+    async def until_it_ends(process, files):
         yield bytes(PART)
+        await eventually(lambda: [file.stat().st_size for file in files()] == [PART])
         end(process)
         for _ in range(BYTES_MAX // PART - 1):
             yield bytes(PART)
@@ -123,6 +128,6 @@ async def test_a_clamd_that_ends_meanwhile_has_no_verdict(folder):
         one.mkdir()
         with clamd(one) as (urls, process):
             with pytest.raises(ScanFailed, match="without a reply"):
-                await Clamd(urls[nr]).scan(until_it_ends(process))
+                await Clamd(urls[nr]).scan(until_it_ends(process, partial(one.glob, "*.tmp")))
             with pytest.raises(OSError, match=r"No such file|Connect call failed"):
                 await scan(urls[nr], b"")
