@@ -21,16 +21,15 @@ from service.ledger.encryption import DecryptionFailed, decrypt, encrypt
 from service.ledger.service_keys import Secrets
 from service.pages.visit import (
     CSRF_FIELD,
-    KNOWN_COOKIE,
     SEEN_FIELD,
     VERSION_FIELD,
     cookie_of,
     host_cookie,
     no_cookie,
+    owner_token,
     person_of,
 )
 from service.people.ceremonies import CREDENTIAL
-from service.people.marks import mark_of
 
 FORM_COOKIE: Final = "__Host-form"
 COOKIE_CHARACTERS_MAX: Final = 2_600
@@ -58,16 +57,15 @@ Attributes = dict[str, str | None]
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """What was posted, where, and by whom.
+    """What was posted, where, and on whose page.
 
-    `sender` is the look-up of whoever was signed in, or had been. Where it is empty, `mark` is that
-    of the browser, for whoever signed in there last. Where both are, nobody ever had.
+    `owner` is the token of whoever's page the form was on, whoever has used the browser since. It
+    is empty where nobody was signed in: whoever signs in next may see what the path shows them.
     """
 
     path: str
-    sender: str
+    owner: str
     fields: Mapping[str, str]
-    mark: str = ""
 
 
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
@@ -75,14 +73,13 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
 
     A passkey's answer is no form: the one that it is asked for goes on waiting.
     """
-    state, person = request.scope["state"], person_of(request)
+    state = request.scope["state"]
     form: Mapping[str, str] | None = state.get("form")
     if form is None or CREDENTIAL in form:
         return []
-    fields = {name: value for name, value in form.items() if name != CSRF_FIELD}
-    sender = person.address_hash if person else state["sender"] or ""
-    mark = "" if sender else cookie_of(request.headers, KNOWN_COOKIE) or ""
-    carried = Carried(request.url.path, sender, fields, mark)
+    # A token of one part is that of a session: a page of an earlier release, and nobody's token.
+    owner: str = state["form_token"].rpartition(".")[2]
+    carried = Carried(request.url.path, owner, form)
     packed = zlib.compress(msgspec.json.encode(carried), level=9)
     sealed = urlsafe_b64encode(encrypt(form_key(state["keys"]), packed, _BOUND_TO)).decode()
     if len(sealed) > COOKIE_CHARACTERS_MAX:
@@ -97,18 +94,12 @@ def carried_of(request: AnyRequest) -> Carried | None:
         return None
     keys: Secrets = request.scope["state"]["keys"]
     carried = opened(form_key(keys), request.headers)
-    return carried if carried and _is_of(keys, carried, person.address_hash) else None
+    return carried if carried and carried.owner in {"", owner_token(keys, person)} else None
 
 
 def form_key(keys: Secrets) -> bytes:
     """Return the key under which forms wait."""
     return keys.derived("form", "")
-
-
-def _is_of(keys: Secrets, carried: Carried, address_hash: str) -> bool:
-    if carried.sender or not carried.mark:
-        return carried.sender in {"", address_hash}
-    return mark_of(keys, carried.mark, address_hash) is not None
 
 
 def forgotten() -> list[Cookie]:

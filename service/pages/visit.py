@@ -22,7 +22,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest, read_body
 from service.http.client_address import network_of
-from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.service_keys import Secrets, ServiceKeyStore
 from service.people.sessions import LIFETIME, Person, Sessions, SignInPlace
 
 AnyConnection = ASGIConnection[Any, Any, Any, Any]
@@ -104,20 +104,16 @@ class Visits(ASGIMiddleware):
     async def recognise(self, scope: Scope) -> None:
         """Put whoever has a session into the request's state, with the token of their forms.
 
-        And what forms need that wait until their sender is signed in: our keys, and whose session
-        has ended, which only a post asks for.
+        And our keys, which forms need that wait until their sender is signed in.
         """
         state, token = scope["state"], cookie_of(Headers.from_scope(scope), COOKIE)
         person = await self.sessions.read(token) if token else None
         if person is None and scope.get("method") in _SAFE:
             return
-        secrets = await self.secrets.get()
-        state["keys"] = secrets
-        if person is None:
-            state["sender"] = await self.sessions.whose(token) if token else None
-        else:
+        keys = state["keys"] = await self.secrets.get()
+        if person is not None:
             state["person"], state["session"] = person, token
-            state["csrf"] = secrets.link_token("csrf", person.forms)
+            state["csrf"] = form_token(keys, person)
 
     def _refuse_foreign(self, headers: Headers) -> None:
         """Refuse a post that another site made (Fetch Metadata; without it, by Origin)."""
@@ -130,6 +126,19 @@ class Visits(ASGIMiddleware):
 def person_of(connection: AnyConnection) -> Person | None:
     """Return who is signed in, if anyone is."""
     return connection.scope["state"].get("person")  # absent where the request was refused earlier
+
+
+def form_token(keys: Secrets, person: Person) -> str:
+    """Return the token of a person's forms: a part of their session, and one of their own.
+
+    The session's part is what a form is held to; the person's is for a form that waits.
+    """
+    return f"{keys.link_token('csrf', person.forms)}.{owner_token(keys, person)}"
+
+
+def owner_token(keys: Secrets, person: Person) -> str:
+    """Return by what a person's forms are known as theirs, whoever uses the browser by then."""
+    return keys.link_token("form-of", person.address_hash)
 
 
 def signed_in(connection: AnyConnection) -> Person:
@@ -171,11 +180,16 @@ async def read_form(request: AnyRequest) -> None:
     if kind != "application/x-www-form-urlencoded" and body:
         raise Refusal("validation_failed", form_errors=["expected a form"])
     form = form_fields(body)
-    expected, given = request.scope["state"]["csrf"], form.pop(CSRF_FIELD, "")
+    state, given = request.scope["state"], form.pop(CSRF_FIELD, "")
     is_any = request.scope["route_handler"].opt.get(ANY_SESSION, False)
-    if not (expected is None or is_any or hmac.compare_digest(given.encode(), expected.encode())):
+    if not (state["csrf"] is None or is_any or _is_same_session(given, state["csrf"])):
         raise SessionChanged
-    request.scope["state"]["form"] = form
+    state["form"], state["form_token"] = form, given
+
+
+def _is_same_session(given: str, expected: str) -> bool:
+    parts = (token.partition(".")[0].encode() for token in (given, expected))
+    return hmac.compare_digest(*parts)
 
 
 def form_fields(body: bytes) -> dict[str, str]:

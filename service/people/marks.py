@@ -42,17 +42,6 @@ def mark_text(keys: Secrets, address_hash: str, made_at: datetime) -> str:
     return f"{mark_id}.{at}.{_mac(keys, address_hash, mark_id, at)}"
 
 
-def mark_of(keys: Secrets, given: str, address_hash: str) -> Mark | None:
-    """Return the mark that a text is of an address, by its look-up; None if it is none."""
-    found = _MARK.fullmatch(given)
-    if found is None:
-        return None
-    mark_id, at, mac = found[1], int(found[2]), found[3]
-    if not hmac.compare_digest(mac, _mac(keys, address_hash, mark_id, at)):
-        return None
-    return Mark(mark_id, person_id(address_hash), _EPOCH + at * _MICROSECOND)
-
-
 def _mac(keys: Secrets, address_hash: str, mark_id: str, at: int) -> str:
     return keys.link_token(_PURPOSE, f"{address_hash} {mark_id} {at}")
 
@@ -74,8 +63,15 @@ class Marks:
 
         Asks no database: whoever has a mark can be charged before its end is looked up.
         """
+        found = _MARK.fullmatch(given or "")
+        if found is None:
+            return None
+        mark_id, at, mac = found[1], int(found[2]), found[3]
         keys = await self.secrets.get()
-        return mark_of(keys, given or "", keys.lookup_email(email))
+        address_hash = keys.lookup_email(email)
+        if not hmac.compare_digest(mac, _mac(keys, address_hash, mark_id, at)):
+            return None
+        return Mark(mark_id, person_id(address_hash), _EPOCH + at * _MICROSECOND)
 
     async def holds(self, mark: Mark) -> bool:
         """Return whether a mark has not ended, by the database's clock."""

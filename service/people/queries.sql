@@ -132,10 +132,6 @@ where
 order by started_at desc
 limit $3
 
--- name: session_of
--- Whose a session is or was, by its token's hash, until it is forgotten.
-select address_hash from ledger.sessions where token_hash = $1
-
 -- name: session_read
 -- A session that holds, by its token's hash: $2 is how long it may be left unused, $3 how long a
 -- proof is fresh.

@@ -200,11 +200,6 @@ class Sessions:
         how = (kept.by_passkey, row["is_fresh"], row["expires_at"], kept.forms or session_id)
         return Person(kept.email, address_hash, session_id, *how)
 
-    async def whose(self, token: str) -> str | None:
-        """Return the look-up of whoever has or had a session; None for one that is forgotten."""
-        row = await self.accounts.reads.fetchrow(_SQL.session_of, token_hash(token))
-        return row["address_hash"].hex() if row else None
-
     async def of(self, person_id: str) -> list[OpenSession]:
         """Return the sessions of a person that hold, newest first."""
         rows = await self.accounts.reads.fetch(_SQL.session_list, person_id, self.idle, LISTED_MAX)

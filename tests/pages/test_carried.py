@@ -25,6 +25,7 @@ from tests.world import STAFF
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 CONSOLE, BACKOFFICE = "/console/{partner_id:str}", "/backoffice"
+SECOND = "second@example.com"
 ENDPOINT = "https://other.example.com/hooks"
 HEAD_BYTES_MAX, STATUS_LINE = 4_096, "HTTP/1.1 303 See Other\r\n"
 PATH_CHARACTERS_MAX = 512
@@ -119,13 +120,24 @@ async def stranger(visitor: Visitor) -> None:
 
 
 async def ended(visitor: Visitor) -> None:
-    """End the session, of which the browser keeps the cookie."""
+    """Let somebody else have been signed in since, whose session's cookie is still there."""
+    token = visitor.csrf
+    await visitor.sign_in(SECOND)
     await visitor.world.service.sessions.end(visitor.session or "")
+    visitor.csrf = token
 
 
 async def left(visitor: Visitor) -> None:
-    """Leave only the browser's mark, as after twelve hours."""
-    visitor.client.cookies.delete(COOKIE)
+    """Let somebody else have been signed in since, who left only their mark."""
+    token = visitor.csrf
+    await visitor.sign_in(SECOND)
+    await marked(visitor)
+    await visitor.post("/sign-out")
+    visitor.csrf = token
+
+
+async def marked(visitor: Visitor) -> None:
+    """Leave the mark of who is signed in."""
     keys, address_hash = await visitor.world.service.secrets.get(), visitor.person.address_hash
     mark = mark_text(keys, address_hash, visitor.world.service.clock())
     visitor.client.cookies.set(KNOWN_COOKIE, mark)
@@ -134,7 +146,7 @@ async def left(visitor: Visitor) -> None:
 async def test_what_was_entered_survives_signing_in(people):
     """In every form that somebody fills in: it is shown as it was sent, once, and nothing is done.
 
-    Another person who signs in first sees nothing of it, if it can be told whose it is.
+    Another person sees nothing of it, whoever has used the browser by then.
     """
     found = set[str]()
     with every_row() as row:
@@ -149,9 +161,8 @@ async def test_what_was_entered_survives_signing_in(people):
                 await gone(visitor)
                 answer = await visitor.post(place.path, **form.posted(changed))
                 assert answer.headers["location"].startswith("/sign-in?next=")
-                if gone is not stranger:
-                    await visitor.sign_in("second@example.com")
-                    assert (await form_at(visitor, place)).fields in ({}, form.fields)
+                await visitor.sign_in(SECOND)
+                assert (await form_at(visitor, place)).fields in ({}, form.fields)
                 await visitor.sign_in(place.email)
                 assert (await form_at(visitor, place)).fields == changed
                 assert (await form_at(visitor, place)).fields == form.fields
@@ -176,7 +187,7 @@ async def test_what_was_entered_survives_a_proof(people, monkeypatch):
                     continue
                 asked.add(place.route)
                 assert "csrf" not in "".join(answer.headers.get_list("set-cookie"))
-                await visitor.sign_in("second@example.com")
+                await visitor.sign_in(SECOND)
                 assert (await form_at(visitor, place)).fields in ({}, form.fields)
                 await visitor.sign_in(place.email)
                 assert (await form_at(visitor, place)).fields == sent
@@ -278,7 +289,7 @@ async def test_no_website_is_approved_that_nobody_entered(people, monkeypatch):
 
 
 async def test_an_onboarding_waits_for_signing_in(people):
-    """Its person's link was given to the partner, too."""
+    """Its person's link was given to the partner, too, and somebody else has used the browser."""
     service, partner = people.world.service, await people.world.partner()
     path = await onboarding(people.world, partner)
     visitor = await Visitor(people.world).sign_in("new@example.com")
@@ -288,10 +299,24 @@ async def test_an_onboarding_waits_for_signing_in(people):
     given = await onboarding(people.world, partner, "given@example.com")
     changed = form.changed()
     stranger = Visitor(people.world)
+    await left(stranger)
     answer = await stranger.post(given, **form.posted(changed))
     assert answer.headers["location"] == f"/sign-in?next={given}"
+    await stranger.sign_in(SECOND)
+    assert (await form_at(stranger, Place("", "", given, given))).fields == {}
     await stranger.sign_in("given@example.com")
     assert (await form_at(stranger, Place("", "", given, given))).fields == changed
+
+
+async def test_a_page_of_an_earlier_release_works_on(people):
+    """Its forms have the session's token alone: they are taken, and wait for nobody."""
+    visitor, path = await Visitor(people.world).sign_in("member@example.com"), "/console/apply"
+    visitor.csrf = visitor.csrf.partition(".")[0]
+    assert (await visitor.post("/security/sessions/end")).headers["location"] == "/security"
+    await stranger(visitor)
+    await visitor.post(path, company="C")
+    await visitor.sign_in("member@example.com")
+    assert set((await form_at(visitor, Place("", "", path, path))).fields.values()) == {""}
 
 
 async def test_the_longest_form_waits_and_signing_out_ends_it(people):

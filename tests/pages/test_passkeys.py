@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from service.facts.passkeys import PasskeyAdded, PasskeysReset, passkeys_stream
+from service.pages.visit import form_token
 from service.people.ceremonies import Ceremonies
 from tests.authenticator import PRESENT, Authenticator
 from tests.pages.visitor import Visitor, ceremony
@@ -177,7 +178,7 @@ async def person_of(world, email):
 async def csrf_of(world, visitor):
     """Return the token of a visitor's forms."""
     person = await world.service.sessions.read(visitor.session)
-    return (await world.service.secrets.get()).link_token("csrf", person.forms)
+    return form_token(await world.service.secrets.get(), person)
 
 
 async def test_only_our_own_ceremonies_count(world):

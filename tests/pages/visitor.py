@@ -11,7 +11,7 @@ import httpx
 from service.app.bootstrap import Service
 from service.app.pages import pages
 from service.pages.site_map import SiteMap
-from service.pages.visit import COOKIE, CSRF_FIELD, VERSION_FIELD
+from service.pages.visit import COOKIE, CSRF_FIELD, VERSION_FIELD, form_token
 from tests.sessions import session_of
 from tests.world import PUBLIC_URL, World
 
@@ -33,7 +33,7 @@ class Visitor:
         self.person = session.person
         self.keep(session.token)
         secrets = await self.world.service.secrets.get()
-        self.csrf = secrets.link_token("csrf", session.person.session_id)
+        self.csrf = form_token(secrets, session.person)
         return self
 
     def keep(self, token: str) -> None:
