@@ -71,7 +71,8 @@ class Carried(msgspec.Struct, frozen=True):
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
     """Return the cookie in which a posted form waits; none where no form was read.
 
-    A passkey's answer is no form: the one that it is asked for goes on waiting.
+    A passkey's answer is no form: the one that it is asked for goes on waiting. Nor does a form of
+    nobody's page wait where somebody has signed in since: it may be another person's.
     """
     state = request.scope["state"]
     form: Mapping[str, str] | None = state.get("form")
@@ -79,6 +80,8 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
         return []
     # A token of one part is that of a session: a page of an earlier release, and nobody's token.
     owner: str = state["form_token"].rpartition(".")[2]
+    if not owner and person_of(request):
+        return []
     carried = Carried(request.url.path, owner, form)
     packed = zlib.compress(msgspec.json.encode(carried), level=9)
     sealed = urlsafe_b64encode(encrypt(form_key(state["keys"]), packed, _BOUND_TO)).decode()

@@ -190,10 +190,15 @@ def on_proof_needed(request: AnyRequest, _error: ProofNeeded) -> Html:
 
 
 def on_session_changed(request: AnyRequest, _error: SessionChanged) -> Html:
-    """Return the page that leads to the form anew, for whoever is signed in by now."""
+    """Return the page that leads to the form anew, for whoever is signed in by now.
+
+    There it is filled in, if it was theirs.
+    """
     title = text("refused.session_changed.title")
     advice = text("refused.session_changed.advice", page=_way_back(request) or "/")
-    return refused(request, Refusal("session_changed"), title, advice)
+    response = refused(request, Refusal("session_changed"), title, advice)
+    response.cookies.extend(waiting(request))
+    return response
 
 
 def with_next(path: str, next_path: str) -> str:

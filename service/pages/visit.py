@@ -73,7 +73,10 @@ class SignInNeeded(Exception):
 
 
 class SessionChanged(Exception):
-    """A form of ours that was made before somebody signed in, or for another sign-in than now."""
+    """A form of ours that was made before somebody signed in, or for another sign-in than now.
+
+    It waits for whoever it was made for, as with ProofNeeded.
+    """
 
 
 class ProofNeeded(Exception):
@@ -182,9 +185,9 @@ async def read_form(request: AnyRequest) -> None:
     form = form_fields(body)
     state, given = request.scope["state"], form.pop(CSRF_FIELD, "")
     is_any = request.scope["route_handler"].opt.get(ANY_SESSION, False)
+    state["form"], state["form_token"] = form, given
     if not (state["csrf"] is None or is_any or _is_same_session(given, state["csrf"])):
         raise SessionChanged
-    state["form"], state["form_token"] = form, given
 
 
 def _is_same_session(given: str, expected: str) -> bool:

@@ -165,22 +165,26 @@ class SignIn:
     ) -> tuple[Session, str]:
         """Use up a link; return a new session, and the path that the person asked for.
 
-        `old_session` is ended; `place` is where the new one is begun from. All of it happens, or
-        the link can be used again. A `browser` that is not the one that asked needs its `code`, and
-        is led nowhere: the path is empty. Refuses as `look` does, and with `validation_failed` for
-        a wrong code; of two calls at once, one gets the session.
+        `old_session` is ended, and pages of it work on if it was the same person's; `place` is
+        where the new one is begun from. All of it happens, or the link can be used again. A
+        `browser` that is not the one that asked needs its `code`, and is led nowhere: the path is
+        empty. Refuses as `look` does, and with `validation_failed` for a wrong code; of two calls
+        at once, one gets the session.
         """
         link = await self.look(token)
         is_here = link.is_asked_from(browser)
         if not is_here and not is_code_of(await self.secrets.get(), link.browser, code):
             raise invalid("code", "not the code that your other browser shows")
+        old = await self.sessions.read(old_session) if old_session else None
+        forms = old.forms if old and old.address_hash == link.address_hash.hex() else ""
         schema = self.accounts.schema
         async with self.accounts.writes.transaction() as connection:
             if await connection.fetchrow(_SQL.link_use.on(schema), token_hash(token)) is None:
                 raise Refusal("sign_in_link_used")
             if old_session is not None:
                 await connection.execute(_SQL.session_end.on(schema), token_hash(old_session))
-            session = await self.sessions.begin(connection, link.email, link.address_hash, place)
+            whose = (link.email, link.address_hash, place)
+            session = await self.sessions.begin(connection, *whose, forms=forms)
         return session, link.next_path if is_here else ""
 
     async def code_of(self, browser: str) -> str:

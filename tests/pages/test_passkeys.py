@@ -11,6 +11,7 @@ from service.facts.passkeys import PasskeyAdded, PasskeysReset, passkeys_stream
 from service.pages.visit import form_token
 from service.people.ceremonies import Ceremonies
 from tests.authenticator import PRESENT, Authenticator
+from tests.pages.signing_in import asked
 from tests.pages.visitor import Visitor, ceremony
 from tests.world import PUBLIC_URL, STAFF
 
@@ -75,17 +76,29 @@ async def test_the_back_office_needs_a_passkey(world):
 
 async def test_pages_of_before_a_proof_work_on(world):
     """In other tabs: their forms are sent in the new session, and signing out ends it."""
-    visitor, key = await by_link(world, MEMBER), authenticator()
-    before, token = visitor.session, visitor.csrf
-    await enrolled(visitor, key)
-    assert (await proved(visitor, key)).status_code == 303
-    assert visitor.session != before
-    visitor.csrf = token
-    assert (await visitor.post("/security/sessions/end")).headers["location"] == "/security"
-    kept = visitor.session
-    assert kept
-    assert (await visitor.post("/sign-out")).status_code == 303
-    assert await world.service.sessions.read(kept) is None
+    by_key, key = await by_link(world, MEMBER), authenticator()
+    again = await by_link(world, "other@example.com")
+    sessions, tokens = (by_key.session, again.session), (by_key.csrf, again.csrf)
+    await enrolled(by_key, key)
+    assert (await proved(by_key, key)).status_code == 303
+    link = await asked(world, again, email="other@example.com")
+    assert (await again.post(f"/sign-in/{link}")).status_code == 303
+    for visitor, before, token in zip((by_key, again), sessions, tokens, strict=True):
+        assert visitor.session != before
+        visitor.csrf = token
+        assert (await visitor.post("/security/sessions/end")).headers["location"] == "/security"
+        kept = visitor.session
+        assert kept
+        assert (await visitor.post("/sign-out")).status_code == 303
+        assert await world.service.sessions.read(kept) is None
+
+
+async def test_pages_of_somebody_else_do_not_work_on(world):
+    """Where a link signs in another person than the one before, in the same browser."""
+    visitor = await by_link(world, MEMBER)
+    link = await asked(world, visitor, email="other@example.com")
+    assert (await visitor.post(f"/sign-in/{link}")).status_code == 303
+    assert (await visitor.post("/security/sessions/end")).status_code == 409
 
 
 async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):

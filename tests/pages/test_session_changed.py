@@ -79,6 +79,18 @@ async def test_another_sign_in_link_of_a_browser_that_is_signed_in_by_now(world)
     assert (await sent(visitor, paths[1], token_in(asking))).status_code == 303
 
 
+async def test_what_was_entered_waits_for_whoever_entered_it(world):
+    """The page that is opened again has it, for the same person; nobody's page has nobody's."""
+    path, entered = "/console/apply", "Typed before"
+    visitor = await Visitor(world).sign_in(EMAIL)
+    for token in (token_in(await visitor.get(path)), ""):
+        await visitor.sign_in("somebody@example.com")
+        assert led_to(await sent(visitor, path, token, company=entered)) == path
+        assert entered not in (await visitor.get(path)).text
+        await visitor.sign_in(EMAIL)
+        assert (entered in (await visitor.get(path)).text) == bool(token)
+
+
 async def test_a_form_of_an_earlier_session(world):
     """The same person's or another's: nothing is done; but signing out ends the present one."""
     partner = await world.partner()
