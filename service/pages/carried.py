@@ -42,6 +42,8 @@ _BOUND_TO: Final = b"form"
 _LOOKED_AT: Final = frozenset({VERSION_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
 newer ones, what a colleague did meanwhile would be overwritten unseen."""
+_DRAWN: Final = frozenset({"key_id", "endpoint_id", "proof"})
+"""Hidden fields that a page draws anew whenever it is shown. The others say what it is about."""
 _FORM: Final = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
 _CONTROL: Final = re.compile(
     r"<(input)\b([^>]*)>()"
@@ -113,16 +115,16 @@ def forgotten() -> list[Cookie]:
 def filled(page: str, carried: Carried, here: str, notice: str) -> str | None:
     """Return a page whose form of the carried path holds what was entered; None if it has none.
 
-    `here` is the path of the page, to which a form without an action is sent. `notice` goes before
-    the fields. Pages are ours: what others wrote has no `<`, `>` or `"` in them.
+    One about something else, such as another business, is none. `here` is the path of the page, to
+    which a form without an action is sent. `notice` goes before the fields. Pages are ours: what
+    others wrote has no `<`, `>` or `"` in them.
     """
     forms = [
         found
         for found in _FORM.finditer(page)
         if html.unescape(_attributes(found[1]).get("action") or here) == carried.path
+        and _hidden(found[2]).items() <= carried.fields.items()
     ]
-    if len(forms) > 1:  # such as one for each business: the one that names what was posted
-        forms = [found for found in forms if _hidden(found[2]).items() <= carried.fields.items()]
     if not forms:
         return None
     (form, *_) = forms
@@ -183,10 +185,10 @@ def _chosen(options: str, sent: str | None) -> str:
 
 
 def _hidden(form: str) -> dict[str, str]:
-    """Return the fields of a form by which it is told from others to the same place."""
+    """Return the fields of a form that say what it is about."""
     inputs = [_attributes(found[2]) for found in _CONTROL.finditer(form) if found[1]]
     hidden = {one["name"]: _value(one) for one in inputs if one.get("type") == "hidden"}
-    apart = {CSRF_FIELD, *_LOOKED_AT}
+    apart = {CSRF_FIELD, *_LOOKED_AT, *_DRAWN}
     return {name: value for name, value in hidden.items() if name and name not in apart}
 
 

@@ -362,11 +362,12 @@ async def test_what_is_no_form_of_ours_fills_nothing(people):
 
 
 async def test_of_forms_to_one_place_the_one_that_was_sent_is_filled():
-    """Of several businesses, by the field that names it."""
+    """By the field that names a business, of several as of one: none is filled for another."""
     one = '<form method="post" action="/mails"><input type="hidden" name="id" value="{0}">'
     one += '<input type="checkbox" name="told"><button>Save {0}</button></form>'
     page = one.format(1) + one.format(2)
     carried = Carried("/mails", "", {"id": "2", "told": "on"})
     shown = filled(page, carried, "/", "")
     assert shown == page[::-1].replace('"dlot"=eman', 'dekcehc "dlot"=eman', 1)[::-1]
+    assert filled(one.format(1), carried, "/", "") is None
     assert filled(page, Carried("/other", "", {}), "/", "") is None
