@@ -2,7 +2,8 @@
 
 What was posted waits in the browser that posted it: in a cookie that only the service reads,
 encrypted and bound to their sender. Nothing is ever sent by itself: the form of the same path is
-shown with what was entered, and its sender sends it again.
+shown with what was entered, and its sender sends it again. Where there is nothing to enter, its
+page says that the press did nothing.
 """
 
 import html
@@ -112,12 +113,13 @@ def forgotten() -> list[Cookie]:
     return [no_cookie(FORM_COOKIE)]
 
 
-def filled(page: str, carried: Carried, here: str, notice: str) -> str | None:
+def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -> str | None:
     """Return a page whose form of the carried path holds what was entered; None if it has none.
 
     One about something else, such as another business, is none. `here` is the path of the page, to
-    which a form without an action is sent. `notice` goes before the fields. Pages are ours: what
-    others wrote has no `<`, `>` or `"` in them.
+    which a form without an action is sent. Of two notices, `entered` goes before the fields that a
+    person sees, and `pressed` before a form that has none, where buttons may be in a row. Pages are
+    ours: what others wrote has no `<`, `>` or `"` in them.
     """
     forms = [
         found
@@ -128,8 +130,11 @@ def filled(page: str, carried: Carried, here: str, notice: str) -> str | None:
     if not forms:
         return None
     (form, *_) = forms
-    start, end = form.span(2)
-    return page[:start] + _filled(form[2], carried.fields, notice) + page[end:]
+    inside, has_fields = _filled(form[2], carried.fields)
+    before, after = (page[: form.start()], page[form.end() :])
+    if has_fields:
+        return f"{before}<form{form[1]}>{entered}{inside}</form>{after}"
+    return f"{before}{pressed}<form{form[1]}>{inside}</form>{after}"
 
 
 def opened(key: bytes, headers: Headers) -> Carried | None:
@@ -142,8 +147,11 @@ def opened(key: bytes, headers: Headers) -> Carried | None:
     return msgspec.json.decode(zlib.decompress(packed), type=Carried)
 
 
-def _filled(form: str, fields: Mapping[str, str], notice: str) -> str:
-    """Return what is in a form, with what a person saw of it, and entered, as it was sent."""
+def _filled(form: str, fields: Mapping[str, str]) -> tuple[str, bool]:
+    """Return what is in a form, with what a person saw of it, and entered, as it was sent.
+
+    And whether they see any field of it.
+    """
     seen = 0
 
     def control(found: re.Match[str]) -> str:
@@ -163,8 +171,7 @@ def _filled(form: str, fields: Mapping[str, str], notice: str) -> str:
         sent = fields.get(name)
         return f"<textarea{attributes}>{inner if sent is None else html.escape(sent)}</textarea>"
 
-    inside = _CONTROL.sub(control, form)
-    return notice + inside if seen else inside
+    return _CONTROL.sub(control, form), seen > 0
 
 
 def _input(given: Attributes, name: str, fields: Mapping[str, str]) -> str:

@@ -81,14 +81,20 @@ def page(request: AnyRequest, template: str, status: int = 200, **context: objec
         **context,
     )
     carried = carried_of(request)
-    notice = TEMPLATES.get_template("carried.html").render() if carried else ""
-    form = filled(html, carried, request.url.path, notice) if carried else None
+    form = filled(html, carried, request.url.path, *_notices()) if carried else None
     return Response(
         (form or html).encode(),
         status_code=status,
         media_type="text/html",
         cookies=forgotten() if form else (),
     )
+
+
+def _notices() -> tuple[str, str]:
+    """Return what is said of a form that waited, with fields and without."""
+    notice = TEMPLATES.get_template("carried.html")
+    with_fields, without = (text(f"form.{name}") for name in ("carried", "pressed"))
+    return notice.render(words=with_fields), notice.render(words=without)
 
 
 class Frame(NamedTuple):

@@ -13,9 +13,11 @@ import pytest_asyncio
 from service.pages.carried import COOKIE_CHARACTERS_MAX, FORM_COOKIE, Carried, filled
 from service.pages.site_map import RoutedPage
 from service.pages.visit import COOKIE, KNOWN_COOKIE, SEEN_FIELD, VERSION_FIELD
+from service.pages.words import text
 from service.partners.wire import WORDS_CHARACTERS_MAX
+from service.people.ceremonies import CREDENTIAL
 from service.people.marks import mark_text
-from tests.pages.customers import onboarding
+from tests.pages.customers import business, link_of, onboarding
 from tests.pages.forms import Form, forms_of
 from tests.pages.people import People
 from tests.pages.visitor import Visitor
@@ -48,13 +50,27 @@ FORMS: dict[str, dict[str, str]] = {
 }
 """The forms in which people enter something, by route; and what they accept, but for forms that
 take no proof, of which nothing is to be done."""
+BARE = {
+    *("/account/sign-out", "/account/{entity_id:str}/{partner_id:str}/disconnect"),
+    *(f"{BACKOFFICE}/claims/{{claim_id:str}}/personal", "/security/sessions/end"),
+    f"{BACKOFFICE}/entities/{{entity_id:str}}/disconnect/{{partner_id:str}}",
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/revoke",
+    *(f"{BACKOFFICE}/people/{{person_id:str}}/{act}" for act in ("recover", "sign-out")),
+    *(f"{CONSOLE}{path}" for path in ("/keys/{key_id:str}/revoke", "/sandbox/reset", "/tutorial")),
+    f"{CONSOLE}/team/{{member_id:str}}/remove",
+    *(
+        f"{CONSOLE}/webhooks/{{endpoint_id:str}}/{act}"
+        for act in ("disable", "remove", "rotate", "secret", "test")
+    ),
+}
+"""The forms without a field to fill in."""
 PROVED = {
     *(f"{CONSOLE}{path}" for path in ("/keys", "/keys/{key_id:str}/roll", "/settings", "/team")),
     *(f"{CONSOLE}/webhooks{path}" for path in ("", "/{endpoint_id:str}")),
     *(f"{CONSOLE}/webhooks/{{endpoint_id:str}}/replay",),
     f"{BACKOFFICE}/partners/{{partner_id:str}}/approve",
 }
-"""Those of them that take a fresh proof."""
+"""Those of FORMS that take a fresh proof."""
 OF_NOTHING_SHARED = {
     "/account/mails",
     "/console/apply",
@@ -192,6 +208,42 @@ async def test_what_was_entered_survives_a_proof(people, monkeypatch):
                 await visitor.sign_in(place.email)
                 assert (await form_at(visitor, place)).fields == sent
     assert asked == PROVED
+
+
+async def test_a_press_that_had_to_wait_is_said_to_have_done_nothing(people):
+    """Of every form without a field to fill in, such as a confirmation: once, and in its place."""
+    found = set[str]()
+    with every_row() as row:
+        for place in people.places:
+            with row(place.route):
+                visitor = await Visitor(people.world).sign_in(place.email)
+                form = await form_at(visitor, place)
+                if form.fields or not form.hidden or CREDENTIAL in form.hidden:
+                    continue
+                found.add(place.route)
+                await stranger(visitor)
+                await visitor.post(place.path, **form.posted({}))
+                await visitor.sign_in(place.email)
+                first, again = [(await visitor.get(place.page)).text for _ in range(2)]
+                assert [text("form.pressed") in page for page in (first, again)] == [True, False]
+                assert text("form.carried") not in first
+    assert found == BARE
+
+
+async def test_an_answer_that_had_to_wait_is_said_to_have_done_nothing(people):
+    """Of a customer with one business, who has nothing to choose."""
+    path = await link_of(await people.world.partner())
+    await business(people.world, email="one@example.com")
+    visitor, place = (
+        await Visitor(people.world).sign_in("one@example.com"),
+        Place("", "", path, path),
+    )
+    form = await form_at(visitor, place)
+    await stranger(visitor)
+    await visitor.post(path, **form.posted({"answer": "decline"}))
+    await visitor.sign_in("one@example.com")
+    assert text("form.pressed") in (await visitor.get(path)).text
+    assert (await form_at(visitor, place)).posted({}) == form.posted({})
 
 
 def colleagues(people: Entering) -> dict[str, tuple[dict[str, str], Callable[[], Awaitable[Any]]]]:
@@ -367,7 +419,7 @@ async def test_of_forms_to_one_place_the_one_that_was_sent_is_filled():
     one += '<input type="checkbox" name="told"><button>Save {0}</button></form>'
     page = one.format(1) + one.format(2)
     carried = Carried("/mails", "", {"id": "2", "told": "on"})
-    shown = filled(page, carried, "/", "")
+    shown = filled(page, carried, "/", "", "")
     assert shown == page[::-1].replace('"dlot"=eman', 'dekcehc "dlot"=eman', 1)[::-1]
-    assert filled(one.format(1), carried, "/", "") is None
-    assert filled(page, Carried("/other", "", {}), "/", "") is None
+    assert filled(one.format(1), carried, "/", "", "") is None
+    assert filled(page, Carried("/other", "", {}), "/", "", "") is None
