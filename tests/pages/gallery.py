@@ -80,6 +80,13 @@ def _faulty_onboarding(filled: Filled, page: Page) -> None:
     page.get_by_role("button", name="Finish").click()
 
 
+def _taken_onboarding(filled: Filled, page: Page) -> None:
+    for _ in range(2):  # the first one takes the number
+        page.goto(filled.onboarding_link())
+        page.get_by_label("Company number").fill("TAKEN 1")
+        page.get_by_role("button", name="Finish").click()
+
+
 def _sent(filled: Filled, page: Page) -> None:
     filled.site.keep(page, BROWSER_COOKIE, BROWSER)
     page.goto("/sign-in/sent")
@@ -178,6 +185,7 @@ CUSTOMERS = [
         titled=False,
     ),
     Shot("onboarding-faulty", None, _faulty_onboarding, titled=False),
+    Shot("onboarding-taken", None, _taken_onboarding, titled=False),
     Shot("onboarding-finished", None, _press(Filled.onboarding_link, "Finish"), titled=False),
     Shot("account", "owner", at("/account")),
     Shot("account-empty", "stranger", at("/account"), titled=False),

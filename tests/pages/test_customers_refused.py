@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.pages.customers import EMAIL, business, link_of, onboarding, refused
+from tests.pages.forms import forms_of
 from tests.pages.visitor import Visitor, local
 from tests.tables import every_row
 from tests.world import STAFF
@@ -288,6 +289,27 @@ async def test_invalid_onboarding_links_are_refused(world):
     refused(await visitor.get("/onboarding/unknown/done"), 400, "magic_link_invalid")
     answer = await visitor.post(taken, company_name="Taken")
     refused(answer, 422, "onboarding_unavailable")
+
+
+async def test_a_company_number_that_is_taken_can_be_corrected(world):
+    """The form comes back as it was sent, in the same words where it is the address that is."""
+    partner, visitor = await world.partner(), Visitor(world)
+    entities = world.service.modes["live"].entities
+    await entities.add("Numbered", "numbered@example.com", "01234567", STAFF)
+    mistyped, known = [
+        await onboarding(world, partner, email) for email in ("new@example.com", EMAIL)
+    ]
+    await business(world)
+    told, entered = set[str](), {"company_name": "Mine", "user_name": "N", "locality": "Town"}
+    for path, number in ((mistyped, "0123 4567"), (known, "99")):
+        sent = entered | {"company_number": number}
+        answer = await visitor.post(path, **sent)
+        fields = forms_of(answer.text, path)[path].fields
+        assert (answer.status_code, fields | sent) == (422, fields)
+        told |= set(re.findall(r'<div class="notice bad".*?</div>', answer.text))
+    assert len(told) == 1
+    answer = await visitor.post(mistyped, **entered, company_number="01234568")
+    assert answer.headers["location"] == f"{mistyped}/done"
 
 
 async def test_a_returned_link_takes_signing_in(world):

@@ -3,7 +3,7 @@
 A link that the partner got, too, takes signing in with the address that it is for.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -43,7 +43,7 @@ def onboarding_router(
                 partner=await profile_of(announced.partner_id),
                 token=token,
             )
-        return await asked(request, invited, _filled(invited.details), {})
+        return await _asked(request, profile_of, invited, _filled(invited.details))
 
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
     async def finish(request: AnyRequest, token: PathText) -> Html:
@@ -57,12 +57,14 @@ def onboarding_router(
                 raise
             return lead_to(f"/onboarding/{token}/done")  # sent twice: it shows what the first did
         given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
+        request_id = request.scope["state"]["request_id"]
         try:
             confirmed = check(Confirmed, **given)
+            await commands.complete(token, request_id, confirmed, visitor=visitor)
         except Refusal as refusal:
-            return await asked(request, invited, given, faults_of(refusal), 400)
-        request_id = request.scope["state"]["request_id"]
-        await commands.complete(token, request_id, confirmed, visitor=visitor)
+            if refusal.code not in _mended_by(given):
+                raise
+            return await _asked(request, profile_of, invited, given, refusal)
         return lead_to(f"/onboarding/{token}/done")
 
     @get("/onboarding/{token:str}/done", opt={"page": Page("token")})
@@ -79,23 +81,6 @@ def onboarding_router(
             ways=ways(access.entity_id, access.name, await profile_of(finished.partner_id)),
         )
 
-    async def asked(
-        request: AnyRequest,
-        invited: Invited,
-        values: dict[str, Any],
-        faults: Mapping[str, Sequence[str]],
-        status: int = 200,
-    ) -> Html:
-        return page(
-            request,
-            "customer/onboarding.html",
-            status,
-            invited=invited,
-            partner=await profile_of(invited.partner_id),
-            values=values,
-            faults=faults,
-        )
-
     return OneOffRouter("/", route_handlers=[ask, finish, done])
 
 
@@ -109,6 +94,37 @@ def _visiting(request: AnyRequest) -> Generator[str | None]:
         if person is None and refusal.code == "onboarding_needs_sign_in":
             raise SignInNeeded from refusal
         raise
+
+
+async def _asked(
+    request: AnyRequest,
+    profile_of: ProfileOf,
+    invited: Invited,
+    values: dict[str, Any],
+    refusal: Refusal | None = None,
+) -> Html:
+    """Return the form; `refusal` is that of what was sent."""
+    if refusal is not None:
+        request.scope["state"]["code"] = refusal.code
+    return page(
+        request,
+        "customer/onboarding.html",
+        refusal.row.status if refusal else 200,
+        invited=invited,
+        partner=await profile_of(invited.partner_id),
+        values=values,
+        faults=faults_of(refusal) if refusal else {},
+        is_taken=refusal is not None and refusal.code == "onboarding_unavailable",
+    )
+
+
+def _mended_by(given: Mapping[str, str]) -> set[str]:
+    """Return the codes of refusals after which the person can send the form again, otherwise.
+
+    A business that uses the service already may be so by its number alone, which can be mistyped.
+    Nobody is told whether it is the number or the address.
+    """
+    return {"validation_failed", *(["onboarding_unavailable"] if given["company_number"] else [])}
 
 
 def _filled(details: dict[str, Any]) -> dict[str, Any]:
