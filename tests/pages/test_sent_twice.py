@@ -1,5 +1,7 @@
 """Forms that arrive twice, whose first answer was lost: the second leads to what the first did."""
 
+import asyncio
+
 import pytest
 
 from service.onboardings.commands import PURPOSE
@@ -56,6 +58,19 @@ async def test_somebody_elses_answer_is_not_led_to(world):
     refused(await other.post(declined, answer="decline"), 400, "connect_token_invalid")
     answer = await other.post(approved, answer="approve", entity_id=entity_id)
     refused(answer, 409, "connect_token_already_redeemed")
+
+
+async def test_an_onboarding_that_is_finished_twice_at_once_leads_to_its_entity_id(world):
+    """The second was looked at before the first was written."""
+    partner, secrets = await world.partner(), await world.service.secrets.get()
+    body = {"partner_user_id": "u", "company_name": "New", "user_email": EMAIL}
+    made = await partner.call("POST", "/onboardings", json=body)
+    path = f"/onboarding/{secrets.link_token(PURPOSE, made.json()['onboarding_id'])}"
+    visitor = await Visitor(world).sign_in(EMAIL)
+    both = await asyncio.gather(*(visitor.post(path, company_name="New") for _ in range(2)))
+    assert [(one.status_code, one.headers.get("location")) for one in both] == [
+        (303, f"{path}/done")
+    ] * 2
 
 
 @pytest.mark.parametrize("is_returned", [False, True])

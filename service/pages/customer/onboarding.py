@@ -48,14 +48,19 @@ def onboarding_router(
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
     async def finish(request: AnyRequest, token: PathText) -> Html:
         """Correct, complete and finish."""
-        form = form_of(request)
         try:
-            with _visiting(request) as visitor:
-                invited = await commands.look(token, visitor)
+            faulty = await complete(request, token)
         except Refusal as refusal:
             if refusal.code != "magic_link_already_used":
                 raise
-            return lead_to(f"/onboarding/{token}/done")  # sent twice: it shows what the first did
+            faulty = None  # sent twice: it shows what the first did
+        return faulty or lead_to(f"/onboarding/{token}/done")
+
+    async def complete(request: AnyRequest, token: str) -> Html | None:
+        """Finish, or return the form once more where what was sent can be mended."""
+        with _visiting(request) as visitor:
+            invited = await commands.look(token, visitor)
+        form = form_of(request)
         given = {name: form.get(name, "") for name in Confirmed.__struct_fields__}
         request_id = request.scope["state"]["request_id"]
         try:
@@ -65,7 +70,7 @@ def onboarding_router(
             if refusal.code not in _mended_by(given):
                 raise
             return await _asked(request, profile_of, invited, given, refusal)
-        return lead_to(f"/onboarding/{token}/done")
+        return None
 
     @get("/onboarding/{token:str}/done", opt={"page": Page("token")})
     async def done(request: AnyRequest, token: PathText) -> Html:
