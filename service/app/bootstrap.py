@@ -23,6 +23,7 @@ from service.core.ids import NewId, new_id
 from service.documents.checks import DocumentCheckQueue
 from service.documents.commands import StorageFailures
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.countersigners import Countersigners
 from service.evidence.time_stamp import TimeAuthority
 from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
@@ -198,7 +199,9 @@ class Service:
     def checkpoints(self, ledger: str) -> Checkpoints:
         """Return the checkpoints of a ledger: accounts, live or test."""
         keys = self.settings.checkpoint_keys or ()
-        return Checkpoints(self.ledger(ledger), keys, self.archive, new_id=self.new_id)
+        return Checkpoints(
+            self.ledger(ledger), keys, self.archive, new_id=self.new_id, signers=self.countersigners
+        )
 
     def slices(self, ledger: str) -> Slices:
         """Return what verifies a ledger's whole log, a slice at a time."""
@@ -212,6 +215,16 @@ class Service:
         """The authority that stamps checkpoints, if there is one."""
         name, anchor = self.settings.time_stamp_name, self.settings.time_stamp_anchor_file
         return None if name is None or anchor is None else TimeAuthority(name, anchor)
+
+    @property
+    def countersigners(self) -> Countersigners:
+        """Those who sign checkpoints after us, by the settings."""
+        policy, anchor = self.settings.witness_policy_file, self.settings.time_stamp_anchor_file
+        return Countersigners(
+            () if policy is None else policy.keys,
+            list(filter(None, [self.time_authority])),
+            filter(None, [anchor]),
+        )
 
     @property
     def sent_mail(self) -> SentMail:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from service.evidence.countersigners import Countersigners
 from service.evidence.policy import Policy
 from service.evidence.time_stamp import TimeAnchor, stamped_before
 from service.evidence.verdict import Countersigned
@@ -13,6 +14,12 @@ class Demands(NamedTuple):
 
     policy: Policy | None = None
     anchors: Sequence[TimeAnchor] = ()
+
+    @property
+    def countersigners(self) -> Countersigners:
+        """Those whose signatures can be required ones."""
+        witnesses = self.policy.keys if self.policy is not None else ()
+        return Countersigners(witnesses, anchors=self.anchors)
 
     def met_by(self, note: str, size: int) -> Countersigned:
         """Return which required signatures a checkpoint's note has; raises NoteInvalid if too few.

@@ -46,6 +46,11 @@ class Policy(NamedTuple):
     logs: tuple[NoteKey, ...] = ()
 
     @property
+    def keys(self) -> list[WitnessKey]:
+        """The keys of the witnesses."""
+        return [one.key for one in self.witnesses.values()]
+
+    @property
     def asked(self) -> dict[str, list[WitnessKey]]:
         """The keys of the witnesses by their addresses, of those that have one."""
         found: dict[str, list[WitnessKey]] = {}

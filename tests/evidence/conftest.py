@@ -4,16 +4,20 @@ from tests.evidence.checkpointing import add, attack, checkpoints, place
 from tests.evidence.evidence_world import keyed
 from tests.evidence.scene import owner_connection
 from tests.evidence.watched import watched
+from tests.evidence.witnesses import asking, time, witnesses
 from tests.ledger.wired import accounts, service
 
 __all__ = [
     "accounts",
     "add",
+    "asking",
     "attack",
     "checkpoints",
     "keyed",
     "owner_connection",
     "place",
     "service",
+    "time",
     "watched",
+    "witnesses",
 ]

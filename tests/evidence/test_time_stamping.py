@@ -15,7 +15,9 @@ from service.cli import cli
 from service.core.clock import system_clock, timestamp
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
+from service.evidence.countersigners import NOBODY, Countersigners
 from service.evidence.countersigning.pace import LOOK_SECONDS
+from service.evidence.countersigning.state import countersigning_state
 from service.evidence.countersigning.time_stamping import TimeStamping
 from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
@@ -68,7 +70,7 @@ async def test_each_checkpoint_is_stamped_once(checkpoints, stamping, server, pl
     assert (lacking.ok, lacking.position) == (False, None)
     assert [await stamping.step() for _ in range(3)] == [1, 0, 0]
     assert server.told == 1
-    note = await full_note(database, made.note, [KEY])
+    note = await full_note(database, made.note, [KEY], NOBODY)
     assert Checkpoint.open(note, [KEY]) == made.checkpoint
     assert before < stamped_before(note, anchors) < system_clock() + timedelta(seconds=2)
     folder = f"checkpoints/{made.checkpoint.origin}/{made.checkpoint.size:020}.signatures/"
@@ -79,6 +81,31 @@ async def test_each_checkpoint_is_stamped_once(checkpoints, stamping, server, pl
     await checkpoints.make()
     found = await verify_ledger(database, Evidence([KEY], demands=Demands(anchors=anchors)))
     assert (found.ok, found.countersigned.size) == (True, made.checkpoint.size)
+
+
+async def test_a_line_that_does_not_hold_is_not_the_authority_s(
+    checkpoints, stamping, server, add, owner
+):
+    """Under its name or another one; it is asked all the same, and its own token is kept."""
+    await add(1)
+    made, anchor = await checkpoints.make(), TimeAnchor.parse(server.anchor)
+    for name, token in ((NAME, b"\x30\0"), (NAME, b"no"), ("another.example.org", b"\x30\0")):
+        owner.execute(
+            "insert into accounts.checkpoint_signatures values (%s, %s, %s, %s, %s, '2000-01-01')",
+            [*made.checkpoint[:2], name, anchor.key_id(name), token],
+        )
+    authority = TimeAuthority(NAME, anchor)
+    signers, database = Countersigners(authorities=[authority]), checkpoints.ledger.database
+    assert await full_note(database, made.note, [KEY], signers) == made.note
+    state = await countersigning_state(checkpoints.ledger, None, authority)
+    assert state.unstamped_since is not None
+    assert state.forged == 2
+    assert [await stamping.step() for _ in range(2)] == [1, 0]
+    note = await full_note(database, made.note, [KEY], signers)
+    assert stamped_before(note, [anchor])
+    found = await verify_ledger(database, Evidence([KEY], demands=Demands(anchors=[anchor])))
+    assert (found.ok, found.countersigned.size) == (True, made.checkpoint.size)
+    assert (await countersigning_state(checkpoints.ledger, None, authority)).unstamped_since is None
 
 
 async def test_answers_that_do_not_hold_are_not_kept(checkpoints, stamping, server, other, add):
@@ -118,7 +145,7 @@ async def test_answers_that_do_not_hold_are_not_kept(checkpoints, stamping, serv
                 while not logs:
                     assert await stamping.step() == 0
                 assert logs[0]["event"] == "no time stamp"
-    assert await full_note(checkpoints.ledger.database, made.note, [KEY]) == made.note
+    assert await full_note(checkpoints.ledger.database, made.note, [KEY], NOBODY) == made.note
     with pytest.raises(NoteInvalid, match="no authority"):
         stamped_before(made.note, [TimeAnchor.parse(server.anchor)])
     assert text in made.note

@@ -12,6 +12,7 @@ from service.cli.audit.countersigned import countersigned_checkpoint
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.countersigners import NOBODY
 from service.evidence.countersigning.pace import LOOK_SECONDS, RETRY_SECONDS_MAX
 from service.evidence.countersigning.state import countersigning_state
 from service.evidence.countersigning.witnessing import Witnessing
@@ -27,43 +28,8 @@ from service.evidence.report.names import Names
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from tests.evidence.checkpointing import KEY
-from tests.evidence.witnesses import PROGRAM, TestWitness, policy_of, policy_text, posting, served
+from tests.evidence.witnesses import PROGRAM, policy_of, policy_text, posting, served
 from tests.world import settings_for
-
-
-class Time:
-    """A clock that is moved by hand."""
-
-    seconds = 0.0
-
-    def __call__(self) -> float:
-        """Return the seconds."""
-        return self.seconds
-
-
-@pytest.fixture
-def time():
-    """Return a clock."""
-    return Time()
-
-
-@pytest.fixture
-def witnesses(tmp_path):
-    """Yield three witnesses of the log."""
-    made = [TestWitness(tmp_path, number, KEY) for number in (1, 2, 3)]
-    yield made
-    for one in made:
-        one.state.close()
-
-
-@pytest.fixture
-def asking(checkpoints, place, time, witnesses):
-    """Return what asks each of them."""
-    post = posting(*witnesses)
-    return [
-        Witnessing(checkpoints, place, one.url, one.keys, post=post, monotonic=time)
-        for one in witnesses
-    ]
 
 
 async def test_each_checkpoint_is_cosigned_once_by_each_witness(
@@ -74,13 +40,13 @@ async def test_each_checkpoint_is_cosigned_once_by_each_witness(
     for _ in range(2):
         await add(2)
         made = await checkpoints.make()
-        assert await full_note(checkpoints.ledger.database, made.note, [KEY]) == made.note
+        assert await full_note(checkpoints.ledger.database, made.note, [KEY], NOBODY) == made.note
         assert [await one.step() for one in asking] == [1, 1, 1]
         assert [await one.step() for one in asking] == [0, 0, 0], "not yet"
         time.seconds += LOOK_SECONDS
         assert [await one.step() for one in asking] == [0, 0, 0], "nothing is new"
         time.seconds += LOOK_SECONDS
-    note = await full_note(checkpoints.ledger.database, made.note, [KEY])
+    note = await full_note(checkpoints.ledger.database, made.note, [KEY], NOBODY)
     assert Checkpoint.open(note, [KEY]) == made.checkpoint
     policy = policy_of(3, *witnesses)
     assert set(policy.demand(note)) == {"w0", "w1", "w2"}
@@ -193,7 +159,7 @@ async def test_a_witness_that_refuses_or_is_away_is_asked_again_ever_later(
         time.seconds += RETRY_SECONDS_MAX
         await forked.step()
     state = await countersigning_state(checkpoints.ledger, policy, None)
-    assert state == (None, None, 0), "it has signed again"
+    assert state == (None, None, 0, 0), "it has signed again"
 
 
 async def test_files_can_have_the_newest_checkpoint_that_others_signed(
@@ -236,7 +202,7 @@ async def test_over_http_as_between_machines(checkpoints, place, witnesses, add,
     with served(witnesses[0].witness) as url:
         asking = Witnessing(checkpoints, place, url, witnesses[0].keys, monotonic=time)
         assert await asking.step() == 1
-    note = await full_note(checkpoints.ledger.database, made.note, [KEY])
+    note = await full_note(checkpoints.ledger.database, made.note, [KEY], NOBODY)
     assert list(policy_of(1, witnesses[0]).demand(note)) == ["w0"]
 
 
@@ -273,7 +239,7 @@ async def test_a_checkpoint_that_nobody_signed_is_linked_to_one_that_others_have
     await asking[0].step()
     ledger, demands, files = checkpoints.ledger, Demands(policy), []
     for made in (older, newer):
-        note = await full_note(ledger.database, made.note, [KEY])
+        note = await full_note(ledger.database, made.note, [KEY], NOBODY)
         files.append(Signed(made.checkpoint, note))
     with pytest.raises(NoteInvalid, match="quorum"):
         demands.met_by(files[0].note, older.checkpoint.size)
@@ -282,3 +248,24 @@ async def test_a_checkpoint_that_nobody_signed_is_linked_to_one_that_others_have
     found = of_other_kind(proof, [KEY], files[0].note, demands)
     assert (found["ok"], found["witnesses"], found["size"]) == (True, ["w0"], newer.checkpoint.size)
     assert found["older"]["size"] == older.checkpoint.size
+
+
+async def test_the_oldest_checkpoint_that_lacks_signatures_counts(
+    checkpoints, asking, witnesses, add, owner
+):
+    """However many there are after the newest one that has them."""
+    policy = policy_of(1, *witnesses)
+    for _ in range(10):
+        await add(1)
+        await checkpoints.make()
+    query = "select made_at from accounts.checkpoints order by size"
+    (first,), *_ = owner.execute(query).fetchall()
+    state = await countersigning_state(checkpoints.ledger, policy, None)
+    assert state.unwitnessed_since == first
+    await asking[0].step()
+    for _ in range(9):
+        await add(1)
+        await checkpoints.make()
+    made = [row[0] for row in owner.execute(query)]
+    state = await countersigning_state(checkpoints.ledger, policy, None)
+    assert state.unwitnessed_since == made[10]

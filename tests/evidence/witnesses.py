@@ -7,9 +7,13 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from service.evidence.cosignature import WitnessKey
+from service.evidence.countersigning.witnessing import Witnessing
 from service.evidence.policy import Policy, parse_policy
 from service.http.posting import PostAnswer, Unanswered
+from tests.evidence.checkpointing import KEY
 
 SCRIPT = Path("deploy/witness/witness.py").resolve()
 
@@ -106,3 +110,38 @@ def served(witness) -> Generator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+class Time:
+    """A clock that is moved by hand."""
+
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        return self.seconds
+
+
+@pytest.fixture
+def time():
+    """Return a clock."""
+    return Time()
+
+
+@pytest.fixture
+def witnesses(tmp_path):
+    """Yield three witnesses of the log."""
+    made = [TestWitness(tmp_path, number, KEY) for number in (1, 2, 3)]
+    yield made
+    for one in made:
+        one.state.close()
+
+
+@pytest.fixture
+def asking(checkpoints, place, time, witnesses):
+    """Return what asks each of them."""
+    post = posting(*witnesses)
+    return [
+        Witnessing(checkpoints, place, one.url, one.keys, post=post, monotonic=time)
+        for one in witnesses
+    ]

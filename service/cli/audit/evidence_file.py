@@ -118,7 +118,8 @@ async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None)
 
 async def _full(checkpoints: Checkpoints, checkpoint: Checkpoint, note: str) -> Signed:
     """Return a checkpoint with what others have signed of it so far."""
-    return Signed(checkpoint, await full_note(checkpoints.ledger.database, note, checkpoints.keys))
+    database, keys = checkpoints.ledger.database, checkpoints.keys
+    return Signed(checkpoint, await full_note(database, note, keys, checkpoints.signers))
 
 
 def refuse_kind(path: Path, kind: str, remedy: str) -> None:

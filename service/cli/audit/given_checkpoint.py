@@ -52,4 +52,4 @@ async def _stored(checkpoints: Checkpoints, row: Row) -> Signed:
     if (checkpoint.origin, checkpoint.size) != (row["origin"], row["size"]):
         raise click.ClickException("the stored checkpoint holds another one's note")
     database, keys = checkpoints.ledger.database, checkpoints.keys
-    return Signed(checkpoint, await full_note(database, row["note"], keys))
+    return Signed(checkpoint, await full_note(database, row["note"], keys, checkpoints.signers))

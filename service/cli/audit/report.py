@@ -137,7 +137,9 @@ async def report(
                 published = await service.checkpoints(at.name).newest_published()
                 part = await part_of(at, period, keys, published)
                 covering = await _covering(target, part, is_countersigned=is_countersigned)
-                reader = ReportReader(at, part, subject, names, keys, covering)
+                reader = ReportReader(
+                    at, part, subject, names, keys, covering, service.countersigners
+                )
                 proofs.append(await _written(reader, writer))
             writer.end(proofs)
     except LogFault as error:

@@ -1,8 +1,7 @@
 -- name: add_signature
--- Keep what somebody signed of a checkpoint, unless that key's line is there, or there are $6 lines.
+-- Keep what somebody signed of a checkpoint, whatever else is there under that key.
 insert into ledger.checkpoint_signatures (origin, size, name, key_id, signature, made_at)
-select $1, $2, $3, $4, $5, now()
-where $6 > (select count(*) from ledger.checkpoint_signatures where origin = $1 and size = $2)
+values ($1, $2, $3, $4, $5, now())
 on conflict do nothing
 
 -- name: failed
@@ -107,11 +106,15 @@ where $1::text is null or origin = $1
 order by size, made_at, origin
 
 -- name: signatures
--- What others have signed of a checkpoint, in the order in which it came.
+-- The lines of a checkpoint under these keys, or, where not $5, under all others, in the order in which
+-- they came; at most $6.
 select name, key_id, signature
 from ledger.checkpoint_signatures
-where origin = $1 and size = $2
+where
+    origin = $1 and size = $2
+    and ((name, key_id) in (select * from unnest($3::text[], $4::bytea[]))) = $5
 order by made_at, name, key_id
+limit $6
 
 -- name: snapshot
 -- Head and log as of one moment; nothing is written.
@@ -120,22 +123,6 @@ set transaction isolation level repeatable read, read only
 -- name: state
 -- What is wrong with this ledger's checkpoints.
 select forked, publication_failures from ledger.checkpoint_state
-
--- name: signed_by
--- The largest checkpoint of an origin, and which of these keys have signed it.
-select
-    c.note,
-    array(
-        select s.key_id
-        from ledger.checkpoint_signatures as s
-        where
-            s.origin = c.origin and s.size = c.size
-            and (s.name, s.key_id) in (select * from unnest($2::text[], $3::bytea[]))
-    ) as signed
-from ledger.checkpoints as c
-where c.origin = $1
-order by c.size desc
-limit 1
 
 -- name: store
 -- Store a checkpoint after the one of size $3, unless another came first, or $7 is not the leaf at its

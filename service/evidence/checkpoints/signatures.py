@@ -1,7 +1,8 @@
 """Signatures of others on checkpoints: lines that are added to a note after its publication.
 
 Witnesses cosign checkpoints, and authorities time-stamp them. Signing waits for neither. The lines
-are stored beside the checkpoints, and each is published once, as a separate object.
+are stored beside the checkpoints, and each is published once, as a separate object. What is stored
+under a key need not be that key's, so several lines of one key can be: the first that holds counts.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Final
 from service.archive.port import Archive
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.names import signature_name
+from service.evidence.countersigners import Countersigners
 from service.evidence.note import (
     NOTE_MAX,
     SIGNATURES_MAX,
@@ -23,6 +25,9 @@ from service.ledger.database import Database
 from service.ledger.sql import queries
 
 SIGNATURE_BYTES_MAX: Final = 32_768
+LINES_MAX: Final = 1000
+"""So many lines under known keys are read at once. A checkpoint that somebody has given more may
+count as not signed, which raises an alert."""
 
 _SQL = queries("service.evidence.checkpoints")
 
@@ -30,7 +35,7 @@ _SQL = queries("service.evidence.checkpoints")
 async def add_signature(
     database: Database, archive: Archive | None, checkpoint: Checkpoint, signature: NoteSignature
 ) -> None:
-    """Publish and store another party's signature of a stored checkpoint; a key's first one counts.
+    """Publish and store another party's signature of a stored checkpoint.
 
     The caller has verified it. It is published before it is stored: after a crash in between, the
     party is asked again. Raises ArchiveUnavailable.
@@ -38,20 +43,42 @@ async def add_signature(
     origin, size, _ = checkpoint
     if archive is not None:
         await archive.put(signature_name(origin, size, *signature.key), signature.line.encode())
-    await database.background.fetch(_SQL.add_signature, origin, size, *signature, SIGNATURES_MAX)
+    await database.background.fetch(_SQL.add_signature, origin, size, *signature)
 
 
-async def full_note(database: Database, note: str, ours: Sequence[NoteKey]) -> str:
+async def known_lines(
+    database: Database, checkpoint: Checkpoint, signers: Countersigners
+) -> list[NoteSignature]:
+    """Return what is stored of a checkpoint under the keys of these signers, unverified."""
+    return await _lines(database, checkpoint, signers, LINES_MAX, are_known=True)
+
+
+async def full_note(
+    database: Database, note: str, ours: Sequence[NoteKey], signers: Countersigners
+) -> str:
     """Return a stored note with the signature lines that others have added since.
 
-    Nothing is verified; the reader of the note does that. Added lines under a key of `ours` are
-    left out: with an invalid one, whoever can write rows could make everybody refuse the note.
-    Raises NoteInvalid if the text is not a note.
+    Lines of `signers` are verified. Those that do not hold are left out, as are added lines under a
+    key of `ours`: with an invalid one, whoever can write rows could make everybody refuse the note.
+    Lines of others are left to the reader of the note. Raises NoteInvalid if the text is no note.
     """
     checkpoint, keys = Checkpoint.of_note(note), {(key.name, key.key_id) for key in ours}
-    rows = await database.background.fetch(_SQL.signatures, checkpoint.origin, checkpoint.size)
-    found = [NoteSignature(*row) for row in rows]
-    return with_signatures(note, [one for one in found if one.key not in keys])
+    lines = await known_lines(database, checkpoint, signers)
+    lines += await _lines(database, checkpoint, signers, SIGNATURES_MAX, are_known=False)
+    text, _ = split_note(note)
+    return with_signatures(note, [one for one in signers.sound(text, lines) if one.key not in keys])
+
+
+async def _lines(
+    database: Database,
+    checkpoint: Checkpoint,
+    signers: Countersigners,
+    lines_max: int,
+    *,
+    are_known: bool,
+) -> list[NoteSignature]:
+    row = (checkpoint.origin, checkpoint.size, *signers.columns, are_known, lines_max)
+    return [NoteSignature(*one) for one in await database.background.fetch(_SQL.signatures, *row)]
 
 
 def with_signatures(note: str, signatures: list[NoteSignature]) -> str:

@@ -31,6 +31,7 @@ from service.evidence.checkpoints.log_tree import (
 from service.evidence.checkpoints.published import ArchiveEmpty, PublishedHistory
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
 from service.evidence.checkpoints.unbound import refuse_unbound
+from service.evidence.countersigners import NOBODY, Countersigners
 from service.evidence.note import NoteKey
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import HASH_BYTES, CompactRange
@@ -73,12 +74,14 @@ class Checkpoints:
     """The checkpoints of one ledger. Any number of processes may make them at once.
 
     The first of `keys` signs, all of them verify. Without an archive nothing is published.
+    `signers` sign after us.
     """
 
     ledger: Ledger
     keys: Sequence[NoteKey]
     archive: InitVar[Archive | None]
     new_id: NewId = field(default=new_id, kw_only=True)
+    signers: Countersigners = field(default=NOBODY, kw_only=True)
 
     def __post_init__(self, archive: Archive | None) -> None:
         """Reach what is stored and what is published."""

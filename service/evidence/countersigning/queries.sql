@@ -1,26 +1,26 @@
--- name: countersigned
--- The largest five hundred checkpoints of an origin, and whose lines each has, the largest
--- first.
-select
-    c.size, c.made_at,
-    array(
-        select s.name from ledger.checkpoint_signatures as s
-        where s.origin = c.origin and s.size = c.size order by s.name, s.key_id
-    ) as names,
-    array(
-        select s.key_id from ledger.checkpoint_signatures as s
-        where s.origin = c.origin and s.size = c.size order by s.name, s.key_id
-    ) as key_ids
-from ledger.checkpoints as c
-where c.origin = $1
-order by c.size desc
-limit 500
+-- name: lines
+-- What is stored under these keys of some checkpoints of an origin, the largest first; at most $5.
+select size, name, key_id, signature
+from ledger.checkpoint_signatures
+where
+    origin = $1 and size = any($2::bigint[])
+    and (name, key_id) in (select * from unnest($3::text[], $4::bytea[]))
+order by size desc, made_at, name, key_id
+limit $5
 
 -- name: note_refusal
 -- Note that a witness finds a checkpoint inconsistent; the first time counts.
 insert into ledger.witness_refusals (name, key_id, origin, size, refused_at)
 values ($1, $2, $3, $4, now())
 on conflict do nothing
+
+-- name: newest
+-- The $3 largest checkpoints of an origin that are smaller than $2, or of all, the largest first.
+select size, note, made_at
+from ledger.checkpoints
+where origin = $1 and size < coalesce($2, 9223372036854775807)
+order by size desc
+limit $3
 
 -- name: refusals
 -- Which of these witnesses refuse, and since when.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from service.evidence.checkpoints.signatures import with_signatures
 from service.evidence.demands import Demands
-from service.evidence.note import NoteInvalid, NoteSignature
+from service.evidence.note import NoteInvalid, NoteSignature, split_note
 from service.evidence.verdict import Countersigned
 from service.ledger.database import Connection
 from service.ledger.sql import queries
@@ -31,10 +31,11 @@ async def newest_countersigned(
     for origin, size, note, *signature in await connection.fetch(_SQL.signed_notes.on(schema)):
         if counts(origin, size):
             notes.setdefault((origin, size), (note, []))[1].append(NoteSignature(*signature))
-    said = "nobody has signed any"
+    said, signers = "nobody has signed any", demands.countersigners
     for (_, size), (note, signatures) in notes.items():
         try:
-            full = with_signatures(note, signatures)
+            text, _ = split_note(note)
+            full = with_signatures(note, signers.sound(text, signatures))
             return CountersignedNote(full, demands.met_by(full, size))
         except NoteInvalid as error:
             said = str(error)

@@ -1,56 +1,113 @@
 """Whether others sign a ledger's checkpoints, for alerts, whichever process asks them."""
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Final, NamedTuple
 
 from service.evidence.checkpoints.lineage import begun_lineages
+from service.evidence.checkpoints.signatures import LINES_MAX
+from service.evidence.countersigners import Countersigners
+from service.evidence.note import NoteInvalid, NoteSignature, split_note
 from service.evidence.policy import Policy
 from service.evidence.time_stamp import TimeAuthority
-from service.ledger.database import Row
+from service.ledger.database import Pool, Row
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+
+_READ: Final = 8
+"""So many checkpoints are read at once: they have at most 100 lines each, if all hold."""
+_READ_MAX: Final = 500
 
 _SQL = queries("service.evidence.countersigning")
 
 Keys = frozenset[tuple[str, bytes]]
 """Names and ids."""
+_WillDo = Callable[[Keys], bool]
 
 
 class CountersigningState(NamedTuple):
     """Since when checkpoints lack the signatures of others; None: none does, or none is requested.
 
-    `refusals` is the number of witnesses that find the log inconsistent with what they signed.
+    `refusals` is the number of witnesses that find the log inconsistent with what they signed, and
+    `forged` of the lines of the newest checkpoints that are not of the key whose name they have.
     """
 
     unwitnessed_since: datetime | None
     unstamped_since: datetime | None
     refusals: int
+    forged: int
+
+
+class _Signed(NamedTuple):
+    """A checkpoint's date, whose lines it has that hold, and how many it has that do not."""
+
+    made_at: datetime
+    keys: Keys
+    forged: int
 
 
 async def countersigning_state(
     ledger: Ledger, policy: Policy | None, authority: TimeAuthority | None
 ) -> CountersigningState:
-    """Return how it is; signatures were verified before they were kept, and are not again."""
-    begun = await begun_lineages(ledger) if policy or authority else []
+    """Return how it is; a line counts once it was verified, whoever has stored it."""
+    witnesses = policy.keys if policy else []
+    signers = Countersigners(witnesses, [authority] if authority else [])
+    needs: list[_WillDo | None] = [
+        policy.is_met if policy else None,
+        (lambda keys: authority.which in keys) if authority else None,
+    ]
+    begun = await begun_lineages(ledger) if signers.keys or policy else []
     reads = ledger.database.reads
-    rows = await reads.fetch(_SQL.countersigned, begun[-1].origin) if begun else []
-    unwitnessed = policy and _since(rows, policy.is_met)
-    unstamped = authority and _since(rows, lambda keys: authority.which in keys)
-    witnesses = [one.key.which for one in policy.witnesses.values()] if policy else []
-    names, ids = [name for name, _ in witnesses], [key_id for _, key_id in witnesses]
-    refusals = await reads.fetch(_SQL.refusals, names, ids)
-    return CountersigningState(unwitnessed, unstamped, len(refusals))
+    found = await _newest(reads, begun[-1].origin, signers, needs) if begun else []
+    unwitnessed, unstamped = (need and _since(found, need) for need in needs)
+    refusals = await reads.fetch(_SQL.refusals, *Countersigners(witnesses).columns)
+    forged = sum(one.forged for one in found)
+    return CountersigningState(unwitnessed, unstamped, len(refusals), forged)
 
 
-def _since(rows: Sequence[Row], will_do: Callable[[Keys], bool]) -> datetime | None:
+async def _newest(
+    reads: Pool, origin: str, signers: Countersigners, needs: Sequence[_WillDo | None]
+) -> list[_Signed]:
+    """Return the largest checkpoints, until there is one that will do for each need."""
+    found: list[_Signed] = []
+    below: int | None = None
+    while len(found) < _READ_MAX:
+        rows = await reads.fetch(_SQL.newest, origin, below, _READ)
+        found += await _signed(reads, origin, rows, signers)
+        if len(rows) < _READ or all(need is None or _has(found, need) for need in needs):
+            break
+        below = rows[-1]["size"]
+    return found
+
+
+async def _signed(
+    reads: Pool, origin: str, rows: Sequence[Row], signers: Countersigners
+) -> list[_Signed]:
+    lines = defaultdict[int, list[NoteSignature]](list)
+    sizes = [row["size"] for row in rows]
+    for size, *line in await reads.fetch(_SQL.lines, origin, sizes, *signers.columns, LINES_MAX):
+        lines[size].append(NoteSignature(*line))
+    found: list[_Signed] = []
+    for row in rows:
+        held, stored = list[NoteSignature](), lines[row["size"]]
+        with suppress(NoteInvalid):  # what is no note was signed by nobody
+            held = signers.held(split_note(row["note"])[0], stored)
+        keys = frozenset(line.key for line in held)
+        found.append(_Signed(row["made_at"], keys, len(stored) - len(held)))
+    return found
+
+
+def _has(found: Sequence[_Signed], will_do: _WillDo) -> bool:
+    return any(will_do(one.keys) for one in found)
+
+
+def _since(found: Sequence[_Signed], will_do: _WillDo) -> datetime | None:
     """Return the date of the oldest checkpoint after the newest that will do; None: there is none.
 
-    `rows` are by size, the largest first.
+    They are by size, the largest first.
     """
-    since: datetime | None = None
-    for row in rows:
-        if will_do(frozenset(zip(row["names"], row["key_ids"], strict=True))):
-            break
-        since = row["made_at"]
-    return since
+    later = list(takewhile(lambda one: not will_do(one.keys), found))
+    return later[-1].made_at if later else None

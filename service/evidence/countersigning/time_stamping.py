@@ -9,6 +9,7 @@ import structlog
 from service.archive.port import Archive, ArchiveUnavailable
 from service.evidence.checkpoints.signatures import SIGNATURE_BYTES_MAX, add_signature
 from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.countersigners import Countersigners
 from service.evidence.countersigning.newest import newest
 from service.evidence.countersigning.pace import Pace
 from service.evidence.countersigning.witness_client import Declined, Post
@@ -41,6 +42,7 @@ class TimeStamping:
         self._archive = archive
         self._url = url
         self._authority = authority
+        self._signers = Countersigners(authorities=[authority])
         self._post = post
         self._pace = Pace(monotonic)
 
@@ -49,7 +51,7 @@ class TimeStamping:
         if not self._pace.is_due():
             return 0
         try:
-            found = await newest(self._checkpoints, [self._authority.which])
+            found = await newest(self._checkpoints, self._signers)
             if found is None or found.signed:
                 return 0
             text = "\n".join((*found.checkpoint.lines, ""))

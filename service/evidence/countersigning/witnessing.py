@@ -12,6 +12,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import add_signature
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.cosignature import WitnessKey
+from service.evidence.countersigners import Countersigners
 from service.evidence.countersigning.newest import Newest, newest
 from service.evidence.countersigning.pace import Pace
 from service.evidence.countersigning.witness_client import (
@@ -39,8 +40,8 @@ log = structlog.get_logger()
 class Witnessing:
     """Asks one witness to sign one ledger's newest checkpoint, with all of the witness's keys.
 
-    Several workers may do so: a witness signs the same checkpoint again, and only one line of each
-    key is stored.
+    Several workers may do so: a witness signs the same checkpoint again, and the first line of each
+    key counts.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Witnessing:
         self._archive = archive
         self._url = url
         self._keys = keys
+        self._signers = Countersigners(keys)
         self._post = post
         self._pace = Pace(monotonic)
         self._signed_size: dict[str, int] = {}
@@ -67,7 +69,7 @@ class Witnessing:
         if not self._pace.is_due():
             return 0
         try:
-            found = await newest(self._checkpoints, [key.which for key in self._keys])
+            found = await newest(self._checkpoints, self._signers)
         except ArchiveUnavailable:
             found = None
         if found is None or len(found.signed) == len(self._keys):
@@ -90,7 +92,8 @@ class Witnessing:
         checkpoint = found.checkpoint
         database = self._checkpoints.ledger.database
         for signature in await self._cosigned(found):
-            await add_signature(database, self._archive, checkpoint, signature)
+            if signature.key not in found.signed:
+                await add_signature(database, self._archive, checkpoint, signature)
         self._signed_size = {checkpoint.origin: checkpoint.size}
         for key in self._keys:
             await database.background.fetch(_SQL.withdraw_refusal, *key.which)
@@ -117,7 +120,7 @@ class Witnessing:
 
     async def _refuse_ahead(self, size: int) -> None:
         """Raise Declined if the log has a newer checkpoint meanwhile, or else Inconsistent."""
-        now = await newest(self._checkpoints, [key.which for key in self._keys])
+        now = await newest(self._checkpoints, self._signers)
         if now is not None and now.checkpoint.size >= size:
             raise Declined("another process was faster")
         raise Inconsistent(

@@ -95,8 +95,9 @@ class ConsistencyProofs:
                 continue
             found = await checkpoints.published.get(row["origin"], size)
             if found is not None:
-                checkpoint, note = found
-                return Signed(checkpoint, await full_note(database, note, checkpoints.keys))
+                (checkpoint, note), ours = found, checkpoints.keys
+                full = await full_note(database, note, ours, checkpoints.signers)
+                return Signed(checkpoint, full)
         return None
 
 

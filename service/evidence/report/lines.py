@@ -15,6 +15,7 @@ from projections.activity.reader import ActivityReader, TimelineEntry
 from service.core.progress import Advance
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
+from service.evidence.countersigners import NOBODY, Countersigners
 from service.evidence.export.export_writer import Signed
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints
@@ -105,8 +106,9 @@ class ReportReader:
         names: Names,
         keys: Sequence[NoteKey],
         covering: Signed | None = None,
+        signers: Countersigners = NOBODY,
     ) -> None:
-        """`keys` sign checkpoints.
+        """`keys` sign checkpoints, and `signers` do so after them.
 
         The part rests on `covering`; None: on the smallest checkpoint that covers it.
         """
@@ -118,6 +120,7 @@ class ReportReader:
         self._subject = subject
         self._names = names
         self._keys = keys
+        self._signers = signers
 
     async def lines(self, advance: Advance) -> AsyncIterator[ReportLine]:
         """Yield the lines; `advance` gets the number of positions passed.
@@ -169,7 +172,8 @@ class ReportReader:
         note = None if covering is None else await signed.note(covering[0])
         if covering is None or note is None:
             raise LogFault(self.part.last, "no checkpoint covers it")
-        return Signed(covering[0], await full_note(self._ledger.database, note, self._keys))
+        full = await full_note(self._ledger.database, note, self._keys, self._signers)
+        return Signed(covering[0], full)
 
     async def _concerning(self, connection: Connection) -> "array[int]":
         """Return the positions, in eight bytes each: there can be millions."""

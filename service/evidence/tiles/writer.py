@@ -152,7 +152,7 @@ class TilesWriter:
         await self._ledger.database.background.fetch(_SQL.progress, size)
 
     async def _newest(self, origin: str) -> tuple[int, str] | None:
-        """Return size and note of an origin's largest checkpoint; nothing is verified.
+        """Return size and note of an origin's largest checkpoint; our signature is not verified.
 
         The note has what others have signed of it so far.
         """
@@ -161,7 +161,8 @@ class TilesWriter:
         if row is None:
             return None
         try:
-            note = await full_note(database, row["note"], self._checkpoints.keys)
+            ours, signers = self._checkpoints.keys, self._checkpoints.signers
+            note = await full_note(database, row["note"], ours, signers)
         except NoteInvalid as error:
             raise EntriesUnsound(f"the note of {row['size']} events: {error}") from error
         return row["size"], note

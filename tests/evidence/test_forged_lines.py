@@ -1,0 +1,85 @@
+"""Lines that a ledger's login stores under others' keys count for nothing, and spoil nothing."""
+
+import pytest
+
+from service.evidence.checkpoints.signatures import full_note
+from service.evidence.countersigners import Countersigners
+from service.evidence.countersigning.pace import LOOK_SECONDS
+from service.evidence.countersigning.state import countersigning_state
+from service.evidence.demands import Demands
+from service.evidence.note import SIGNATURES_MAX
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.ledger_verifier import verify_ledger
+from service.ledger.sql import Sql
+from tests.evidence.checkpointing import KEY
+from tests.evidence.witnesses import policy_of
+
+FORGE = Sql(
+    "forge",
+    "Store lines under a name and an id, older than all others.",
+    """
+    insert into ledger.checkpoint_signatures
+    select $1, $2, $3, $4, one, '2000-01-01' from unnest($5::bytea[]) as one
+    """,
+)
+
+
+def known(witnesses):
+    """Return who they are, under all of their keys."""
+    return Countersigners(key for one in witnesses for key in one.keys)
+
+
+@pytest.fixture
+def forge(checkpoints):
+    """Return a function that stores lines of a checkpoint under a key, as the ledger's login."""
+
+    async def store(checkpoint, name, key_id, *signatures):
+        database = checkpoints.ledger.database.background
+        await database.fetch(FORGE, checkpoint.origin, checkpoint.size, name, key_id, signatures)
+
+    return store
+
+
+async def test_a_line_that_does_not_hold_is_not_the_witness_s(
+    checkpoints, asking, witnesses, accounts, add, time, forge
+):
+    """It is asked all the same, and its own line is kept beside the others; alerts show both."""
+    policy, signers = policy_of(1, *witnesses), known(witnesses)
+
+    async def state():
+        return await countersigning_state(checkpoints.ledger, policy, None)
+
+    await add(3)
+    made = await checkpoints.make()
+    for one in witnesses:
+        for key in one.keys:
+            lines = (count.to_bytes(8, "big") + bytes(64) for count in range(SIGNATURES_MAX))
+            await forge(made.checkpoint, *key.which, *lines)
+    assert await full_note(accounts.database, made.note, [KEY], signers) == made.note
+    before = await state()
+    assert before.unwitnessed_since is not None
+    assert before.forged == 3 * SIGNATURES_MAX
+    assert [await one.step() for one in asking] == [1, 1, 1]
+    time.seconds += LOOK_SECONDS
+    assert [await one.step() for one in asking] == [0, 0, 0], "it has signed"
+    note = await full_note(accounts.database, made.note, [KEY], signers)
+    assert set(policy.demand(note)) == {"w0", "w1", "w2"}
+    assert (await state()).unwitnessed_since is None
+    demands = Demands(policy)
+    found = await verify_ledger(accounts.database, Evidence([KEY], demands=demands))
+    assert (found.ok, found.countersigned.witnesses) == (True, ["w0", "w1", "w2"])
+
+
+async def test_lines_of_strangers_take_no_place_from_those_that_hold(
+    checkpoints, asking, witnesses, accounts, add, forge
+):
+    """A note has a hundred at most. Whose keys are not known here are for its reader to judge."""
+    await add(1)
+    made = await checkpoints.make()
+    for count in range(SIGNATURES_MAX):
+        await forge(made.checkpoint, f"example.net/stranger{count}", b"\0\0\0\1", bytes(64))
+    assert [await one.step() for one in asking] == [1, 1, 1]
+    policy = policy_of(3, *witnesses)
+    note = await full_note(accounts.database, made.note, [KEY], known(witnesses))
+    assert set(policy.demand(note)) == {"w0", "w1", "w2"}
+    assert note.count("example.net/stranger") == SIGNATURES_MAX - 7
