@@ -221,6 +221,9 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
         Panel("Witnesses that find a fork", "short", _worst("witness_refusals", "ledger")),
         Panel("Without a quorum of witnesses", "s", _worst("unwitnessed_seconds", "ledger")),
         Panel("Without a time stamp", "s", _worst("unstamped_seconds", "ledger")),
+        Panel(
+            "Lines not of those they name", "short", _worst("countersignatures_forged", "ledger")
+        ),
         Panel("Publications that failed", "short", _worst("publication_failures", "ledger")),
         Panel(
             "The log contradicts what was signed", "bool_yes_no", _worst("ledger_forked", "ledger")

@@ -97,6 +97,10 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "Age of the oldest checkpoint after the last one with a time stamp; else 0.",
         "ledger",
     ),
+    "countersignatures_forged": (
+        "Lines of the newest checkpoints that are not of the witness or authority they name.",
+        "ledger",
+    ),
     "publication_failures": (
         "Checkpoints that could not be made because the archive was unavailable.",
         "ledger",

@@ -1,8 +1,10 @@
 """Lines that a ledger's login stores under others' keys count for nothing, and spoil nothing."""
 
 import pytest
+from prometheus_client import CollectorRegistry
 
-from service.evidence.checkpoints.signatures import full_note
+from service.core.clock import system_clock
+from service.evidence.checkpoints.signatures import LINES_MAX, full_note
 from service.evidence.countersigners import Countersigners
 from service.evidence.countersigning.pace import LOOK_SECONDS
 from service.evidence.countersigning.state import countersigning_state
@@ -11,6 +13,8 @@ from service.evidence.note import SIGNATURES_MAX
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.sql import Sql
+from service.operations.collectors.countersigning import countersigning_collector
+from service.operations.gauges import ScrapedGauges
 from tests.evidence.checkpointing import KEY
 from tests.evidence.witnesses import policy_of
 
@@ -83,3 +87,20 @@ async def test_lines_of_strangers_take_no_place_from_those_that_hold(
     note = await full_note(accounts.database, made.note, [KEY], known(witnesses))
     assert set(policy.demand(note)) == {"w0", "w1", "w2"}
     assert note.count("example.net/stranger") == SIGNATURES_MAX - 7
+
+
+async def test_a_flood_of_lines_is_not_read_whole(checkpoints, asking, witnesses, add, time, forge):
+    """What lies behind it is not seen: the alert says so, and the witness is asked again."""
+    await add(1)
+    made = await checkpoints.make()
+    policy = policy_of(1, witnesses[0])
+    lines = (count.to_bytes(8, "big") + bytes(64) for count in range(LINES_MAX))
+    await forge(made.checkpoint, *policy.keys[0].which, *lines)
+    for _ in range(2):
+        assert await asking[0].step() == 1
+        state = await countersigning_state(checkpoints.ledger, policy, None)
+        assert state.unwitnessed_since is not None
+        time.seconds += LOOK_SECONDS
+    gauges = ScrapedGauges(CollectorRegistry())
+    await countersigning_collector(checkpoints.ledger, policy, None, system_clock).collect(gauges)
+    assert gauges.figures()["countersignatures_forged"] == {"accounts": LINES_MAX}

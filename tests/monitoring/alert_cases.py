@@ -130,6 +130,9 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerWitnessRefuses": _gauge('witness_refusals{ledger="live"}', "1", "0"),
     "ClaimLedgerUnwitnessed": _gauge('unwitnessed_seconds{ledger="live"}', "3601", "3600"),
     "ClaimLedgerUnstamped": _gauge('unstamped_seconds{ledger="live"}', "3601", "3600"),
+    "ClaimLedgerCountersignaturesForged": _gauge(
+        'countersignatures_forged{ledger="live"}', "1", "0"
+    ),
     "ClaimLedgerPublicationFails": _gauge('publication_failures{ledger="live"}', "0+1", "7"),
     "ClaimLedgerTilesUnsound": _gauge('tiles_unsound{ledger="live"}', "1", "0"),
     "ClaimLedgerTilesBehind": Case(

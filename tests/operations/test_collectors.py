@@ -199,7 +199,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     unread = {name for name, value in during.items() if math.isnan(value)}
     told = {"claim_ledger_database_up", "claim_ledger_collector_up"}
     assert unread == {name for name in during if name[0] not in told}
-    assert len({name for name, _ in unread}) == 34
+    assert len({name for name, _ in unread}) == 35
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 LOOK_SECONDS: Final = 10.0
-"""Between two looks for a checkpoint that is not signed: two small queries."""
+"""Between two looks for a checkpoint that is not signed: three small queries."""
 RETRY_SECONDS_MAX: Final = 900.0
 
 

@@ -16,6 +16,7 @@ def countersigning_collector(
     async def collect(gauges: ScrapedGauges) -> None:
         state, now = await countersigning_state(ledger, policy, authority), clock()
         gauges.set("witness_refusals", state.refusals, ledger.name)
+        gauges.set("countersignatures_forged", state.forged, ledger.name)
         for name, since in (
             ("unwitnessed_seconds", state.unwitnessed_since),
             ("unstamped_seconds", state.unstamped_since),
@@ -23,5 +24,10 @@ def countersigning_collector(
             age = (now - since).total_seconds() if since else 0.0
             gauges.set(name, max(0.0, age), ledger.name)
 
-    names = ("witness_refusals", "unwitnessed_seconds", "unstamped_seconds")
+    names = (
+        "witness_refusals",
+        "countersignatures_forged",
+        "unwitnessed_seconds",
+        "unstamped_seconds",
+    )
     return Collector(f"{ledger.name}.countersigning", of_ledger(ledger.name, *names), collect)
