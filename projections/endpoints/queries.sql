@@ -41,8 +41,8 @@ from (
 where e.endpoint_id = rotated.endpoint_id
 
 -- name: sendable
--- An endpoint to which events are sent: it is enabled, and its partner may act.
+-- Those of some endpoints to which events are sent: they are enabled, and their partners may act.
 select e.endpoint_id, e.partner_id, e.url, e.types, e.secret_version, e.secret_rotated_at
 from ledger.webhook_endpoints as e
 join ledger.partners as p using (partner_id)
-where e.endpoint_id = $1 and e.disabled is null and p.status = 'approved'
+where e.endpoint_id = any($1::text[]) and e.disabled is null and p.status = 'approved'

@@ -31,7 +31,8 @@ class EndpointsReader:
         """Return a partner's endpoints, oldest first."""
         return await self._accounts.reads.fetch(_SQL.list_endpoints, partner_id)
 
-    async def sendable(self, endpoint_id: str) -> Sendable | None:
-        """Return an endpoint if events are sent to it now."""
-        row = await self._accounts.reads.fetchrow(_SQL.sendable, endpoint_id)
-        return None if row is None else Sendable(*row)._replace(types=tuple(row["types"].split()))
+    async def sendable(self, *endpoint_ids: str) -> dict[str, Sendable]:
+        """Return those of some endpoints that events are sent to now, by their ids."""
+        rows = await self._accounts.reads.fetch(_SQL.sendable, endpoint_ids)
+        found = [Sendable(*row)._replace(types=tuple(row["types"].split())) for row in rows]
+        return {one.endpoint_id: one for one in found}

@@ -135,8 +135,6 @@ class Deliveries:
         pool = self.parts.pool
         endpoint = await self.parts.targets.of(self.partner_id, self.endpoint_id)
         if endpoint is None:
-            later = now + timedelta(seconds=CANNOT_SEND_SECONDS)
-            await pool.fetch(_SQL.put_off, self.endpoint_id, later)
             return []
         if endpoint.types:
             await pool.fetch(_SQL.drop_unwanted, self.endpoint_id, endpoint.types)

@@ -66,10 +66,9 @@ class Dispatcher:
         """Return endpoints that something is due for; each is looked at, so not all the time."""
         time = asyncio.get_running_loop().time
         await asyncio.sleep(self._looks_at - time())
+        others = [*self._tasks, *await self.parts.targets.closed()]
         began = time()
-        rows = await self.parts.pool.fetch(
-            _SQL.due, self.parts.clock(), list(self._tasks), OPEN_MAX, most
-        )
+        rows = await self.parts.pool.fetch(_SQL.due, self.parts.clock(), others, OPEN_MAX, most)
         took = time() - began
         pause = took * PAUSE_FOR_A_LOOK if took > LOOK_SECONDS_FREE else 0.0
         self._looks_at = time() + pause

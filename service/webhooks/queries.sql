@@ -50,8 +50,8 @@ delete from ledger.webhook_deliveries
 where endpoint_id = $1 and position > 0 and type <> all($2::text[])
 
 -- name: due
--- Endpoints that something can be delivered to now, or queued for, which are not being served here, in
--- no order that anybody could take advantage of.
+-- Endpoints that something can be delivered to now, or queued for, but some that are being served here or
+-- take nothing, in no order that anybody could take advantage of.
 select q.endpoint_id, q.partner_id
 from ledger.webhook_queues as q
 where
@@ -174,10 +174,6 @@ from ledger.webhook_deliveries as d
 join ledger.webhook_queues as q using (endpoint_id)
 where d.endpoint_id = $1 and d.next_attempt_at < 'infinity'
 order by d.position limit $2
-
--- name: put_off
--- Nothing is attempted at an endpoint until a moment.
-update ledger.webhook_queues set waits_until = greatest(waits_until, $2) where endpoint_id = $1
 
 -- name: put_off_full
 -- A queue that is full takes nothing before something in it is due: nobody looks at it until then.

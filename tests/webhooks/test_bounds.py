@@ -52,8 +52,12 @@ async def test_looking_among_many_endpoints_is_followed_by_a_pause():
     async def fetchrow(*_args):
         return None
 
-    pool = SimpleNamespace(fetch=fetch, fetchrow=fetchrow)
-    one = dispatcher.Dispatcher(SimpleNamespace(pool=pool, clock=system_clock))
+    async def closed():
+        return []
+
+    pool, targets = SimpleNamespace(fetch=fetch, fetchrow=fetchrow), SimpleNamespace(closed=closed)
+    parts = SimpleNamespace(pool=pool, targets=targets, clock=system_clock)
+    one = dispatcher.Dispatcher(parts)
     for _ in range(2):
         await one.step()
     first, second = looks

@@ -170,6 +170,24 @@ async def test_one_that_is_gone_is_disabled_at_once(one):
     assert len(await one.queues.open("live", endpoint)) == 2
 
 
+async def test_one_that_was_gone_goes_on_once_it_is_enabled(one):
+    """At once: that nothing could be sent to it meanwhile is no rest after failures."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = EndpointAnswer(410)
+    await one.claims(partner, "a", "b")
+    await one.serve()
+    await one.claims(partner, "c")
+    await one.serve()
+    assert await one.state(partner, endpoint) == "gone"
+    assert (one.sink.tried.total(), taken(one)) == (2, [])
+    del one.sink.answers[URL]
+    await one.commands.enable(partner, endpoint, CAUSE)
+    await one.follow()
+    await one.serve()
+    assert sorted(taken(one)) == ["clm_a", "clm_b", "clm_c"]
+
+
 async def test_one_that_asks_for_time_gets_it(one):
     """By Retry-After, within bounds; it is left alone as a whole."""
     partner = await one.approved()
