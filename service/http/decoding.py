@@ -5,6 +5,7 @@ and walked (service/http/validation.py), so that the partner learns of all fault
 """
 
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from typing import Final, TypeVar, cast
@@ -29,6 +30,14 @@ _SPACE: Final = b" \t\r\n"
 _ROOM: Final = b" " * len(rb"\uDC00")
 """Behind a body that ends as an object does: msgspec calls half of a surrogate pair truncated where
 fewer bytes follow than the other half has."""
+
+_DIGITS_MAX: Final = sys.int_info.str_digits_check_threshold
+"""Python parses so many digits, whatever its limit; a number that has them is beyond our bounds."""
+_LONG_NUMBER: Final = re.compile(
+    rb"(?<![0-9.eE+])(?<![eE]-)([1-9][0-9]{%d})([0-9]++)(?![.eE])" % (_DIGITS_MAX - 1)
+)
+"""A whole number of more digits, unless it stands in a string. It is looked for where one begins:
+at each of its digits, it would take a time that grows with its square."""
 
 _BARE_PERCENT: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 _WHOLE_NUMBER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
@@ -56,7 +65,6 @@ def _number(text: str) -> float:
 
 
 _untyped: Final = msgspec.json.Decoder(float_hook=_number)
-_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def decode(body: bytes, content_type: str | None, type_: type[T]) -> T:
@@ -116,7 +124,7 @@ def _decode_slowly(body: bytes, type_: type[T]) -> T:
     try:
         body.decode()
         is_whole = body.rstrip(_SPACE).endswith(b"}")
-        value, errors = _untyped_value(body + _ROOM if is_whole else body, type_)
+        value = _untyped_value(body + _ROOM if is_whole else body)
     except UnicodeDecodeError as error:
         where = f"not in UTF-8 (byte {error.start})"
         raise Refusal("invalid_json", f"The body is not valid JSON: {where}.") from error
@@ -127,33 +135,35 @@ def _decode_slowly(body: bytes, type_: type[T]) -> T:
         raise Refusal("invalid_json", "The body is nested too deeply.") from error
     if not isinstance(value, dict):
         raise Refusal("validation_failed", form_errors=["expected an object"])
-    return _checked(cast("dict[str, object]", value), type_, errors)
+    return _checked(cast("dict[str, object]", value), type_, {})
 
 
 @collector_paused()
-def _untyped_value(body: bytes, type_: type[T]) -> tuple[object, dict[str, list[str]]]:
-    """Return what a body says, and the faults of fields with integers that Python will not parse.
+def _untyped_value(body: bytes) -> object:
+    """Return what a body says, with integers that Python will not parse cut short.
 
     Unknown fields may have them, as in the pass with types.
     """
     try:
-        return _untyped.decode(body), {}
-    except msgspec.ValidationError:
-        pass  # all that it can be is such an integer, wherever it is
-    try:
-        fields = _fields.decode(body)
-    except msgspec.ValidationError:
-        return None, {}  # no object
-    values: dict[str, object] = {}
-    errors: dict[str, list[str]] = {}
-    for name in [field.encode_name for field in struct_info(type_).fields]:
-        if name not in fields:
-            continue
-        try:
-            values[name] = _untyped.decode(fields[name])
-        except msgspec.ValidationError:
-            errors[name] = ["a number has too many digits"]
-    return values, errors
+        return _untyped.decode(body)
+    except msgspec.ValidationError:  # all that it can be is such an integer, wherever it is
+        return _untyped.decode(_cut_short(body))
+
+
+def _cut_short(body: bytes) -> bytes:
+    """Return a body with spaces for the digits that its whole numbers have too many.
+
+    So all else stays in its place, in which a fault of it is told.
+    """
+    parts, end, is_text = list[bytes](), 0, False
+    for match in _LONG_NUMBER.finditer(body):
+        before = body[end : match.start()]
+        quotes = before.replace(rb"\\", b"").replace(rb"\"", b"").count(b'"')
+        is_text ^= quotes % 2 == 1
+        digits, more = match.groups()
+        parts += before, digits, more if is_text else b" " * len(more)
+        end = match.end()
+    return b"".join([*parts, body[end:]])
 
 
 def _checked(values: Mapping[str, object], type_: type[T], errors: dict[str, list[str]]) -> T:

@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from service.claims.wire import ClaimRequest
+from service.claims.wire import ClaimRequest, Defendant, DefendantAddress, Invoice
 from service.connections.wire import ConnectRequest
 from service.core.errors import Refusal
 from service.http.decoding import check, decode
@@ -295,16 +295,8 @@ def test_a_huge_number_is_no_string(digits: str) -> None:
     }
 
 
-def test_an_integer_of_too_many_digits_is_refused() -> None:
-    """Python parses no more than 4,300."""
-    error = refusal(b'{"partner_user_id": %s}' % (b"1" * 5_000), type_=ConnectRequest)
-
-    assert error.code == "validation_failed"
-    assert error.field_errors == {"partner_user_id": ["a number has too many digits"]}
-
-
 def test_a_number_of_too_many_digits_hides_no_fault() -> None:
-    """Of an unknown field it means nothing; of a known one it is a fault beside the others."""
+    """Python parses no more than 4,300: it is a fault as with fewer, beside the others."""
     digits = b"1" * 5_000
     with_number = body_with(invoices=[], other="\0")[:-1] + b', "unknown": %s}' % digits
     both = b'{"entity_id": 1, "defendant": {"name": %s}, "x": [%s]}' % (digits, digits)
@@ -313,12 +305,39 @@ def test_a_number_of_too_many_digits_hides_no_fault() -> None:
     assert refusal(both).field_errors == {
         "entity_id": ["expected a string"],
         "partner_claim_id": ["required"],
-        "defendant": ["a number has too many digits"],
+        "defendant": ["name: expected a string"],
         "invoices": ["required"],
     }
     assert refusal(b"[%s]" % digits).form_errors == ["expected an object"]
-    good = body_with(other="\0")[:-1] + b', "unknown": %s}' % digits
-    assert decode(good, JSON, ClaimRequest).entity_id == "ent_1"
+
+
+@pytest.mark.parametrize("beside", ['"\\u0000"', '"a \\\\u0000 b"', '""'])
+@pytest.mark.parametrize("number", ["1" * 5_000, "-" + "9" * 5_000, "0." + "1" * 5_000])
+def test_unknown_fields_are_ignored_in_each_object(number: str, beside: str) -> None:
+    """Whatever number they hold, and whichever way a string beside them has the body decoded."""
+    unknown = f'"x": [{number}, {number} ], "y": "\\\\\\"{number}\\\\", "z": {beside}'
+    body = f"""{{
+        "entity_id": "ent_1", "partner_claim_id": "case-1", {unknown},
+        "defendant": {{"name": "Example Ltd", "address": {{{unknown}}}, {unknown}}},
+        "invoices": [{{{unknown}}}], "message": "{number}",
+        "document_refs": [{{"storage_path": "a", "mime_type": "b", "filename": "c", {unknown}}}]
+    }}"""
+    decoded = decode(body.encode(), JSON, ClaimRequest)
+
+    assert decoded.message == number
+    assert decoded.invoices == [Invoice()]
+    assert decoded.defendant == Defendant(name="Example Ltd", address=DefendantAddress())
+
+
+def test_where_a_body_is_malformed_is_told_behind_a_number_of_any_digits() -> None:
+    """As behind one of a single digit, and as many spaces; what may not follow it is a fault."""
+    digits = "1" * 5_000
+    for end in ("]", ", 1}", f'"{digits}"]', f"-{digits}]", f" {digits}]", f"x{digits}]"):
+        errors = [
+            refusal(f"[[{number}{end}".encode()) for number in (digits, f"{1:<{len(digits)}}")
+        ]
+        assert errors[0].code == "invalid_json"
+        assert errors[0].message == errors[1].message
 
 
 @pytest.mark.parametrize(
