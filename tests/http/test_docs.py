@@ -120,12 +120,14 @@ def test_every_trigger_is_listed(page: Seen):
 
 
 def test_every_status_that_clients_retry_is_named():
-    """In the guide and on the partners' page alike, those of proxies among them."""
+    """In the guide, on the partners' page and by the client alike, those of proxies among them."""
     page = Path("docs/partners/errors.md").read_text()
+    readme = Path("clients/python/README.md").read_text()
     (row,) = re.findall(r"^\| ([\d, ]+) \| yes", page, re.MULTILINE)
     (sentence,) = re.findall(r"^Retry ([\d, ]+) and 409 `", guide(DESCRIBED, 120), re.MULTILINE)
+    (client,) = re.findall(r"\(`x-retry`\): ([\d, ]+)\sand\s`claim_conflict`", readme)
     listed = ", ".join(map(str, described()["x-retry"]["statuses"]))
-    assert (row, sentence) == (listed, listed)
+    assert (row, sentence, client) == (listed, listed, listed)
 
 
 def test_the_guide_says_which_strings_may_hold_a_nul():
