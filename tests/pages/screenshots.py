@@ -5,6 +5,7 @@ Into build/screenshots; names of shots as arguments make only those, or those th
 
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
@@ -13,7 +14,7 @@ from service.cli.dev.postgres import EmbeddedPostgres
 from tests.databases import migrated
 from tests.pages.chromium import CHROMIUM
 from tests.pages.filled import Filled
-from tests.pages.gallery import Shot, by_visitor, profile, visit
+from tests.pages.gallery import SHOTS, Shot, by_visitor, profile, visit
 from tests.pages.site import site_on
 
 FOLDER = Path("build/screenshots")
@@ -23,7 +24,7 @@ THEMES = ("light", "dark")
 
 def main() -> None:
     """Take the pictures."""
-    wanted = tuple(sys.argv[1:]) or ("",)
+    shots_wanted = wanted(sys.argv[1:])
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (
         tempfile.TemporaryDirectory(prefix="screenshots-") as name,
@@ -39,10 +40,21 @@ def main() -> None:
                 for who, shots in by_visitor():
                     page = profile(who, filled)
                     for shot in shots:
-                        if shot.name.startswith(wanted):
+                        if shot in shots_wanted:
                             _shoot(shot, filled, page)
                     site.leave()
             browser.close()
+
+
+def wanted(names: Sequence[str]) -> list[Shot]:
+    """Return the shots of some names, or whose names begin so; all where none is given.
+
+    Exits with 1 if a name is none: otherwise all would be started, and no picture be taken.
+    """
+    known = [shot.name for shot in SHOTS]
+    if unknown := [one for one in names if not any(name.startswith(one) for name in known)]:
+        sys.exit(f"no shot begins with {', '.join(unknown)}; there are {', '.join(known)}")
+    return [shot for shot in SHOTS if shot.name.startswith(tuple(names) or "")]
 
 
 def _shoot(shot: Shot, filled: Filled, page: Page) -> None:
