@@ -74,7 +74,7 @@ _CONTRACT: Final = (
         400,
         "A document path is not under this entity's and claim's prefix.",
     ),
-    ("document_not_uploaded", 400, "A referenced document is not in storage yet."),
+    ("document_not_uploaded", 400, "No upload for this claim is at a referenced path."),
     ("connect_token_invalid", 400, "This connect link is not valid."),
     ("connect_token_expired", 400, "This connect link has expired; ask for a new one."),
     ("auth_missing", 401, "Send an Authorization header with your API key."),

@@ -359,13 +359,17 @@ async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
 
 
 async def test_an_upload_from_before_a_reset_of_the_sandbox_is_not_linked(documents):
-    """Its path is the same, as are entity and reference, but it was for another claim."""
+    """Nor is one whose URL is: its prefix is the same, but it was for another claim."""
     partner = await documents.world.partner()
     entity = fixture_ids(partner.partner_id).connected_entity_id
     ref = await documents.uploaded(partner, entity, mode="test")
+    minted = await documents.mint(partner, entity, mode="test")
     await documents.world.service.partners.reset_sandbox(partner.partner_id, 1, STAFF)
-    answer = await partner.claim(entity, document_refs=[ref], mode="test")
-    refused(answer, "document_not_uploaded")
+    assert (await documents.put(minted)).status_code == 200
+    for early in (ref, reference_to(minted)):
+        answer = await partner.claim(entity, document_refs=[early], mode="test")
+        refused(answer, "document_not_uploaded")
+        assert "No upload for this claim" in answer.json()["message"]
     again = await documents.uploaded(partner, entity, mode="test")
     made = await partner.claim(entity, document_refs=[again], mode="test")
 

@@ -43,7 +43,7 @@ def test_one_missing_upload_refuses_all():
         decisions.uploads([reference("a"), reference("b")], stored("a"))
     assert refused.value.code == "document_not_uploaded"
     assert refused.value.message == (
-        "document_refs[1]: A referenced document is not in storage yet."
+        "document_refs[1]: No upload for this claim is at a referenced path."
     )
 
 

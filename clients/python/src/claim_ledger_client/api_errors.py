@@ -23,7 +23,7 @@ class DocumentPathInvalidError(ApiError):
 
 
 class DocumentNotUploadedError(ApiError):
-    """`document_not_uploaded`: A referenced document is not in storage yet."""
+    """`document_not_uploaded`: No upload for this claim is at a referenced path."""
 
 
 class AuthMissingError(ApiError):

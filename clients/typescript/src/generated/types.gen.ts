@@ -981,7 +981,7 @@ export type CreateClaimErrors = {
      * - `invalid_json`: The body is not valid JSON. Do not retry unchanged.
      * - `body_required`: Send a JSON body with Content-Type: application/json (UTF-8). Do not retry unchanged.
      * - `document_path_invalid`: A document path is not under this entity's and claim's prefix. Do not retry unchanged.
-     * - `document_not_uploaded`: A referenced document is not in storage yet. Do not retry unchanged.
+     * - `document_not_uploaded`: No upload for this claim is at a referenced path. Do not retry unchanged.
      */
     400: Error;
     /**
