@@ -73,7 +73,8 @@ async def verify(target: Target) -> Fields:
     in the log. `unfit_keys` do not open what is encrypted under them. `faulty_keys` do not open as
     what they are stored as, or came back after their subject was erased; with an archive, the list
     of erasures counts, too. So does what the log says of event keys. Each list names at most 1,000.
-    Exits with 1 if there are any.
+    Exits with 1 if there are any. `events_foreign` counts events that name a key and were not
+    written by this service: they say nothing of it, and `audit verify` reports them.
     """
     return await verify_all(target.service)
 
@@ -81,11 +82,13 @@ async def verify(target: Target) -> Fields:
 async def verify_all(service: Service) -> Fields:
     """Check every ledger's keys; return Findings if some are lost or wrong."""
     events_lost, lost, events_unfit, unfit = 0, list[Fields](), 0, list[Fields]()
+    events_foreign = 0
     for ledger in service.ledgers:
         with progress(f"searching {ledger.name}", await appended(ledger)) as advance:
             found = await find_lost_keys(ledger, advance)
         events_lost += found.events
         events_unfit += found.unfit_events
+        events_foreign += found.foreign_events
         lost += [{"ledger": ledger.name} | key._asdict() for key in found.keys]
         unfit += [{"ledger": ledger.name} | key._asdict() for key in found.unfit_keys]
     keys_faulty, faulty = 0, list[Fields]()
@@ -98,6 +101,7 @@ async def verify_all(service: Service) -> Fields:
         "lost_keys": lost,
         "events_unfit": events_unfit,
         "unfit_keys": unfit,
+        "events_foreign": events_foreign,
         "keys_faulty": keys_faulty,
         "faulty_keys": faulty,
     }

@@ -74,9 +74,7 @@ class Search:
     async def _in_page(self, transaction: Transaction, rows: Sequence[Row]) -> list[Place]:
         found: list[Place] = []
         mailed: list[UUID] = []
-        stored = (
-            StoredEvent(row["position"] or 0, row["append_id"], *tuple(row)[2:]) for row in rows
-        )
+        stored = (StoredEvent(row["position"] or 0, *tuple(row)[1:]) for row in rows)
         events = await transaction.decode(stored, unread=self.unread, even_erased=True)
         of = {row["append_id"]: row for row in rows}
         for recorded in events:

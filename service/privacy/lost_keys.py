@@ -1,7 +1,8 @@
 """Finding data keys that are missing although their subject was not erased: data loss.
 
 And those that are there and do not open what is encrypted under them, such as an older key of the
-same name that somebody put in its place.
+same name that somebody put in its place. Only events of this service say what is under a key:
+whoever has a ledger's login can insert one that names any.
 """
 
 from collections.abc import Sequence
@@ -43,26 +44,31 @@ class LostKeysFound(NamedTuple):
     """`events` counts events encrypted under lost keys; `keys` lists at most NAMED_MAX keys.
 
     So do `unfit_events` and `unfit_keys` for keys that are there and do not open their events.
+    `foreign_events` counts events that name a key, and that this service did not write.
     """
 
     events: int
     keys: list[Lost]
     unfit_events: int
     unfit_keys: list[Lost]
+    foreign_events: int
 
 
 class _Page(NamedTuple):
-    """Events of a page by the key that is lost, or that does not open them."""
+    """Events of a page by the key that is lost, or does not open them, and how many are others'."""
 
     lost: list[tuple[UUID, Row]]
     unfit: list[tuple[UUID, Row]]
+    foreign: int
 
 
 async def find_lost_keys(ledger: Ledger, advance: Advance) -> LostKeysFound:
     """Check every event of a ledger, reporting progress to `advance`."""
 
     async def read(transaction: Transaction, rows: Sequence[Row]) -> _Page:
-        sealed = [(key, row) for row in rows if (key := _key_of(row)) is not None]
+        named = [(key, row) for row in rows if (key := _key_of(row)) is not None]
+        ours = {row["append_id"] for row in transaction.binding.ours([row for _, row in named])}
+        sealed = [(key, row) for key, row in named if row["append_id"] in ours]
         asked = list({key for key, _ in sealed})
         stored = {row["key_id"]: row for row in await transaction.fetch(_SQL.keys_of_events, asked)}
         gone = {key for key, row in stored.items() if row["wrapped"] is None}
@@ -71,18 +77,21 @@ async def find_lost_keys(ledger: Ledger, advance: Advance) -> LostKeysFound:
         return _Page(
             [(key, row) for key, row in sealed if key in lost],
             [(key, row) for key, row in sealed if _is_unfit(ledger, keys.get(key), row)],
+            len(named) - len(sealed),
         )
 
-    events, unfit_events = 0, 0
+    events, unfit_events, foreign_events = 0, 0, 0
     keys, unfit_keys = dict[UUID, Lost](), dict[UUID, Lost]()
     async for page in each_page(ledger, PAGE, advance, read):
         events += len(page.lost)
         unfit_events += len(page.unfit)
+        foreign_events += page.foreign
         for found, named in ((page.lost, keys), (page.unfit, unfit_keys)):
             for key, row in found:
                 if key not in named and len(named) < NAMED_MAX:
                     named[key] = Lost(key, _subject(row), row["topic"], row["position"])
-    return LostKeysFound(events, list(keys.values()), unfit_events, list(unfit_keys.values()))
+    found_keys, found_unfit = list(keys.values()), list(unfit_keys.values())
+    return LostKeysFound(events, found_keys, unfit_events, found_unfit, foreign_events)
 
 
 def _key_of(row: Row) -> UUID | None:
@@ -118,5 +127,6 @@ def _subject(row: Row) -> str | None:
     """Return whom an event is about; None if its data do not say so: `audit verify` reports it."""
     with suppress(*DAMAGE):
         data = msgspec.json.decode(stored_form(row["state"]).data)
-        return next((data[name] for name in _NAMES if data.get(name)), None)
+        named = (data.get(name) for name in _NAMES)
+        return next((one for one in named if isinstance(one, str) and one), None)
     return None

@@ -153,19 +153,19 @@ order by c.table_schema, c.table_name
 -- Events after one, in the order of their appending, each with its position if it has one. At most
 -- $2, until they have $3 bytes.
 with batch as (
-    select append_id, originator_id, originator_version, topic, state
+    select append_id, originator_id, originator_version, topic, state, mac
     from ledger.events
     where append_id > $1
     order by append_id
     limit $2
 ), measured as (
     select
-        append_id, originator_id, originator_version, topic, state,
+        append_id, originator_id, originator_version, topic, state, mac,
         sum(octet_length(state)) over w as bytes_before
     from batch
     window w as (order by append_id rows between unbounded preceding and 1 preceding)
 )
-select m.append_id, l.position, m.originator_id, m.originator_version, m.topic, m.state
+select l.position, m.append_id, m.originator_id, m.originator_version, m.topic, m.state, m.mac
 from measured as m
 left join ledger.log as l using (append_id)
 where coalesce(m.bytes_before, 0) < $3

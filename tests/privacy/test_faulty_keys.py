@@ -29,6 +29,7 @@ CLEAN = {
     "lost_keys": [],
     "events_unfit": 0,
     "unfit_keys": [],
+    "events_foreign": 0,
     "keys_faulty": 0,
     "faulty_keys": [],
 }

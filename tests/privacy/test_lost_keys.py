@@ -1,12 +1,15 @@
 """A data key that is missing without an erasure is a loss, and reported as one."""
 
+from uuid import uuid4
+
+import msgspec
 import psycopg
 import pytest
 
 from service.cli.keys_at_rest import verify_all
 from service.cli.verdict import Findings, Fine
 from service.privacy import lost_keys
-from tests.ledger.raw_events import RawEvent, write_foreign
+from tests.ledger.raw_events import RawEvent, write_foreign, write_raw
 from tests.privacy.links import labelled_link
 from tests.world import STAFF
 
@@ -51,21 +54,37 @@ async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
     assert type(answer) is Fine
 
 
-NAMELESS = """
-insert into live.events (originator_id, originator_version, topic, state)
-select
-    gen_random_uuid(), 1, e.topic,
-    convert_to(
-        (convert_from(e.state, 'UTF8')::jsonb || jsonb_build_object(
-            'data', array['not an object'],
-            'sealed', jsonb_build_object('key', gen_random_uuid(), 'box', '')
-        ))::text,
-        'UTF8'
-    )
-from live.events as e
-join live.claim_list as l on l.stream_id = e.originator_id and e.originator_version = 1
-where l.claim_id = %s
-"""
+def claim_naming(owner, claim_id, key_id, data):
+    """Return an event as a claim's first one, with other data and a box that no key opens."""
+    topic, state = owner.execute(
+        "select e.topic, e.state from live.events as e join live.claim_list as l"
+        " on l.stream_id = e.originator_id and e.originator_version = 1 where l.claim_id = %s",
+        [claim_id],
+    ).fetchone()
+    sealed = {"key": str(key_id), "box": ""}
+    state = msgspec.json.decode(state) | {"data": data, "sealed": sealed}
+    return RawEvent(uuid4(), 1, topic, msgspec.json.encode(state))
+
+
+async def test_nobody_elses_event_says_what_is_under_a_key(privacy, owner):
+    """Whoever has the login names a key that is there, and one that never was, with foreign boxes.
+
+    Those events are counted apart, and accuse no key.
+    """
+    partner = await privacy.documents.world.partner()
+    claim_id = await claim_of(partner, await partner.connected_entity(), "a")
+    await privacy.number()
+    (key_id,) = owner.execute("select stream_id from live.claim_list").fetchone()
+    said = [
+        claim_naming(owner, claim_id, one, {"claim_id": {"a": [1]}}) for one in (key_id, uuid4())
+    ]
+    with owner.transaction():
+        owner.execute("select from live.head for update")
+        await write_foreign(privacy.service.ledger("live"), *said)
+        answer = await verify_all(privacy.service)
+    assert type(answer) is Fine
+    assert answer["events_foreign"] == 2
+    assert (answer["lost_keys"], answer["unfit_keys"]) == ([], [])
 
 
 async def test_nobody_elses_word_makes_a_lost_key_an_erasure(privacy, remove_keys, owner):
@@ -105,9 +124,13 @@ async def test_lost_keys_are_listed(privacy, remove_keys, owner, monkeypatch):
     assert all(one["position"] for one in answer["lost_keys"])
     assert answer["events_lost"] == 2
     assert kept not in str(answer)
-    owner.execute(NAMELESS, [lost])
+    nameless = [
+        claim_naming(owner, lost, uuid4(), data)
+        for data in (["not an object"], {"claim_id": {"not": "a string"}})
+    ]
+    await write_raw(privacy.service.ledger("live"), *nameless)
     answer = await verify_all(privacy.service)
-    assert [one["subject"] for one in answer["lost_keys"]] == [lost, another, None]
+    assert [one["subject"] for one in answer["lost_keys"]] == [lost, another, None, None]
     monkeypatch.setattr(lost_keys, "NAMED_MAX", 1)
     answer = await verify_all(privacy.service)
-    assert (answer["events_lost"], len(answer["lost_keys"])) == (3, 1)
+    assert (answer["events_lost"], len(answer["lost_keys"])) == (4, 1)
