@@ -50,10 +50,17 @@ def test_the_published_key_signs_the_published_note():
 
 
 @pytest.mark.parametrize(
-    "text", ["x\n", "\n", "\n\n\n", "a\n\nb\n", "a\n\n", "ed è subito sera.\n", f"{LINE}\n{LINE}"]
+    "text",
+    [
+        *("x\n", "\n", "\n\n\n", "a\n\nb\n", "a\n\n", "ed è subito sera.\n", f"{LINE}\n{LINE}"),
+        "\x20\x7f\x80\x85\x9f\n",
+    ],
 )
 def test_text_is_kept_as_it_is(text):
-    """Empty lines are kept: only the last one separates text and signatures."""
+    """Empty lines are kept: only the last one separates text and signatures.
+
+    So are the control characters that are not below U+0020.
+    """
     assert open_note(OURS.sign(text), [OURS]) == text
 
 

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from service.cli import cli
 from service.cli.audit.checked import of_other_kind
 from service.core.ids import stream_id
-from service.evidence.authorisation import authorised
+from service.evidence.authorisation import authorised, lineage_of
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS
 from service.evidence.export import format as lines
@@ -304,6 +304,21 @@ def test_lineages_that_do_not_fit_their_place(tmp_path, begun, position):
     verdict, theirs = lineages_judged(tmp_path, *map(msgspec.to_builtins, more))
     assert (verdict.ok, verdict.position) == (False, position)
     assert (theirs["ok"], theirs["position"]) == (False, position)
+
+
+def test_the_first_lineage_of_a_restored_log_follows_the_one_that_was_lost():
+    """Both take it with a past, as from before its first checkpoint, and with none."""
+    keys = {}
+    PROGRAM.parse_key(KEY.public_text, keys)
+    with every_row() as row:
+        for past in ((), (LOST, 2)):
+            with row(past[1:]):
+                begun, found = authorised(KEY, f"{HOME}/lin_2", "", *past), {}
+                ours = lineage_of(begun, [KEY], "live", (), position=3)
+                state = json.dumps({"data": msgspec.to_builtins(begun)})
+                PROGRAM.begin_lineage(found, {"position": 3, "state": state}, "live", keys)
+                shared = (ours.follows or "", ours.shared_size, ours.follows_size)
+                assert found == {ours.origin: shared}
 
 
 LOST = Checkpoint(f"{HOME}/lin_1", 3, bytes(32)).sign(KEY)
