@@ -294,6 +294,44 @@ def test_damaged_events_of_accounts_say_nothing():
     assert (one.staff, one.members, one.unnamed) == ({}, {}, {})
 
 
+def test_an_event_of_accounts_may_have_any_time():
+    """Whoever has the login writes it: the first and the last years are as good as others."""
+    with every_row() as row:
+        for at, is_there in (
+            ("0001-01-01T00:00:00Z", True),
+            ("0001-01-01T00:00:00+05:00", True),
+            ("9999-12-31T23:59:59Z", False),
+            ("9999-12-31T23:59:59-05:00", False),
+        ):
+            with row(at):
+                one = KnownActors()
+                meta = {"at": at, "actor": "system:dev"}
+                for topic, staff_id in (
+                    ("StaffAdded", "stf_x"),
+                    ("StaffAdded", "stf_y"),
+                    ("StaffRemoved", "stf_y"),
+                ):
+                    fact = {"meta": meta, "data": {"staff_id": staff_id}}
+                    one.take(topic, msgspec.json.encode(fact))
+                check = Actors("live", one, Streams())
+                for acted in rows((50, "staff:stf_x")):
+                    check.take(acted)
+                assert (check.fault() is None) == is_there
+                assert one.staff["stf_y"].ended_at == at
+
+
+def test_json_that_is_too_deep_is_no_event():
+    """Neither one that says who could act, nor one that somebody did."""
+    deep = b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    one = KnownActors()
+    one.take("StaffAdded", deep)
+    assert one.staff == {}
+    (row,) = rows((50, "staff:stf_x"))
+    check = actors()
+    check.take(row._replace(state=deep))
+    assert check.fault() is None
+
+
 @pytest.mark.server
 async def test_a_forged_actor_is_found_in_a_real_ledger(service):
     """Sound hashes and a sound place in its stream do not make an event true."""

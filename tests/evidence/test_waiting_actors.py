@@ -147,3 +147,25 @@ async def test_what_others_have_wait_takes_little_memory(watched, wait, monkeypa
         True,
         False,
     )
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+async def test_a_time_at_either_end_of_all_of_them_hides_no_verdict(watched, owner, at):
+    """Neither where it waits, nor in an event that was altered: that is what is found."""
+    accounts = watched.accounts.database
+    says = f'{{"class_version":1,"meta":{{"at":"{at}","actor":"a"}},"data":{{"staff_id":"stf_x"}}}}'
+    owner.execute(WAITS.format("accounts"), (None, "StaffAdded", says.encode(), None))
+    for with_keys in (True, False):
+        assert (await verdict(watched, with_keys=with_keys)).ok
+    owner.execute("alter table accounts.events disable trigger user")
+    owner.execute(
+        """
+        update accounts.events set state = convert_to(regexp_replace(
+            convert_from(state, 'utf8'), '"at":"[^"]*"', '"at":"' || %s || '"'
+        ), 'utf8')
+        where topic = 'StaffAdded' and append_id in (select append_id from accounts.log)
+        """,
+        (at,),
+    )
+    found = await verify_ledger(accounts, Evidence([KEY]), accounts=Accounts(accounts))
+    assert found.fault == "The event at position 1 is not the one that was hashed there."

@@ -15,7 +15,7 @@ import msgspec
 
 from service.evidence.verdict import Fault
 from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, actor_fault, shown
-from service.evidence.verify.known_actors import NEVER, KnownActors, Span
+from service.evidence.verify.known_actors import NEVER, UNREADABLE, KnownActors, Span
 from service.evidence.verify.rows import LogRow
 from service.facts.entities import entity_stream
 
@@ -64,8 +64,6 @@ class _Waiting(NamedTuple):
 _OF_KEY: Final = msgspec.json.Decoder(_OfKey)
 WHO: Final = msgspec.json.Decoder(_Who)
 """Reads of an event who did something, and when."""
-UNREADABLE: Final = (msgspec.MsgspecError, ValueError)
-"""What that raises of an event that does not say it."""
 
 
 class Begun(Protocol):

@@ -7,7 +7,7 @@ of SLACK: a command was admitted a moment before its event, perhaps by another m
 from collections import ChainMap
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 import msgspec
@@ -24,6 +24,11 @@ NEVER: Final = "~"
 """After every time."""
 STATEMENT_SECONDS_MAX: Final = 3600.0
 
+UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What reading an event raises that is none: JSON can be too deep, too."""
+
+_FIRST: Final = datetime.min.replace(tzinfo=UTC)
+_LAST: Final = datetime.max.replace(tzinfo=UTC)
 _ROWS_MAX: Final = 500
 _SQL = queries("service.evidence.verify")
 _BOUND = queries("service.ledger").bound
@@ -133,7 +138,7 @@ class KnownActors:
                     self._remove_member(data.member_id, at)
                 case _:
                     pass
-        except (msgspec.MsgspecError, ValueError, KeyError):
+        except (*UNREADABLE, KeyError):
             return
 
     def key(self, key_id: str) -> KnownKey | None:
@@ -206,6 +211,13 @@ def _span(at: str) -> Span:
 
 
 def _moved(at: str, by: timedelta = timedelta()) -> str:
-    """Return a time that much later, in the form in which events have theirs."""
-    moved = msgspec.convert(at, datetime) + by
+    """Return a time that much later, in the form in which events have theirs.
+
+    An event may have any time that there is, and then this ends with the first or the last one.
+    """
+    moment = msgspec.convert(at, datetime)
+    try:
+        moved = moment + by
+    except OverflowError:
+        moved = _FIRST if by < timedelta() else _LAST
     return moved.isoformat().replace("+00:00", "Z")

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.evidence.verify.actor_faults import ActorFaults
-from service.evidence.verify.actors import BEFORE_MAX, UNREADABLE, WHO, Actors
-from service.evidence.verify.known_actors import NEVER, KnownActors
+from service.evidence.verify.actors import BEFORE_MAX, WHO, Actors
+from service.evidence.verify.known_actors import NEVER, UNREADABLE, KnownActors
 from service.evidence.verify.part_macs import Odd, PartMacs
 from service.evidence.verify.public_ids import BEGINS, ID_BYTES_MAX, are_kept
 from service.evidence.verify.rows import FIRST, LogRow
