@@ -49,8 +49,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
       which the first one is. They are no fault of the log, which has them for good. The number is
       None where it is not known: of a file, without the ledger of accounts, or where the events
       themselves do not hold.
-    - `unproven_actors` is the number of events that made somebody known who could act, wait for
-      their number, and may be anybody's: nobody without the master keys can tell.
+    - `unproven_actors` is the number of events that made somebody known who could act, and may be
+      anybody's: no signed checkpoint covers them, and nobody without the master keys can tell.
     """
 
     ledger: str

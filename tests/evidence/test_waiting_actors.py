@@ -3,7 +3,10 @@
 import msgspec
 import pytest
 
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.log_findings import NOTHING_FOUND
+from service.evidence.note import NoteKey
 from service.evidence.verify import people as people_module
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.known_actors import Accounts
@@ -14,13 +17,14 @@ from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY
 from tests.evidence.watched import DAY
+from tests.ledger.raw_events import number_past_the_sequencer
 
 WAITS = """
 with one as (
     insert into {0}.events (originator_id, originator_version, topic, state, mac)
     values (coalesce(%s, gen_random_uuid()), 1, %s, %s, %s) returning append_id
 )
-insert into {0}.pending select append_id from one
+insert into {0}.pending select append_id from one returning append_id
 """
 
 
@@ -29,21 +33,30 @@ delete from accounts.events
 where topic = 'StaffAdded' and append_id in (select append_id from accounts.pending)
 """
 
+STORED = """
+insert into accounts.checkpoints (origin, size, note, made_at) values (%s, %s, %s, now())
+"""
+
 
 @pytest.fixture(autouse=True)
-async def numbered(watched):
-    """Have nothing else wait in the ledger of accounts."""
+async def signed(watched):
+    """Have nothing else wait in the ledger of accounts, and a checkpoint cover what there is."""
     await Sequencer(watched.accounts).number_committed()
+    await Checkpoints(watched.accounts, [KEY], None).make()
 
 
 @pytest.fixture
 def wait(owner):
-    """Return a function by which somebody without the keys has an event wait for its number."""
+    """Return a function by which somebody without the keys has an event wait for its number.
+
+    It returns the event's append_id.
+    """
 
     def put(topic, *, ledger="accounts", stream=None, mac=None, **data):
         meta = {"at": "2020-01-01T00:00:00Z", "actor": "system:dev", "request_id": "r"}
         state = {"class_version": 1, "meta": meta | {"mode": ledger}, "data": data}
-        owner.execute(WAITS.format(ledger), (stream, topic, msgspec.json.encode(state), mac))
+        columns = (stream, topic, msgspec.json.encode(state), mac)
+        return owner.execute(WAITS.format(ledger), columns).fetchone()[0]
 
     return put
 
@@ -87,6 +100,40 @@ async def test_without_the_keys_a_verdict_says_whom_they_made_known(watched, wai
     wait("Anything", ledger="live", stream=entity_stream("live", "ent_2"))
     found = await verdict(watched, with_keys=False)
     assert (found.actor_faults, found.unproven_actors) == (0, 2)
+
+
+async def test_without_the_keys_what_no_checkpoint_covers_counts_as_what_waits(
+    watched, wait, owner
+):
+    """The login numbers, too: nobody's access ends by that, and the verdict has the number."""
+    number_past_the_sequencer(owner, wait("StaffRemoved", staff_id=watched.staff_id))
+    await watched.act("staff:stf_x")
+    found = await verdict(watched, with_keys=False)
+    assert (found.ok, found.actor_faults, found.unproven_actors) == (True, 1, 0)
+    number_past_the_sequencer(owner, wait("StaffAdded", staff_id="stf_x"))
+    found = await verdict(watched, with_keys=False)
+    assert (found.ok, found.actor_faults, found.unproven_actors) == (True, 0, 1)
+    found = await verdict(watched)
+    assert (found.ok, found.actor_faults, found.unproven_actors) == (True, 1, 0)
+
+
+async def test_only_a_checkpoint_that_is_signed_and_binds_the_log_proves_an_event(
+    watched, wait, owner
+):
+    """Whoever has the login stores others: of nobody's key, of another size, of no lineage."""
+    number_past_the_sequencer(owner, wait("StaffAdded", staff_id="stf_x"))
+    ((origin, note),) = owner.execute("select origin, note from accounts.checkpoints").fetchall()
+    stranger = NoteKey.of_seed(KEY.name, bytes([1] * 32))
+    root = bytes(32)
+    stored = (
+        (origin, 100, Checkpoint(origin, 100, root).sign(stranger)),
+        (origin, 101, note),
+        (f"{origin}x", 102, Checkpoint(f"{origin}x", 102, root).sign(KEY)),
+        *((origin, size, "x" * 10_000) for size in range(200, 210)),
+    )
+    for one in stored:
+        owner.execute(STORED, one)
+    assert (await verdict(watched, with_keys=False)).unproven_actors == 1
 
 
 async def test_they_register_no_entity(watched, wait):

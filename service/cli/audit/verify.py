@@ -173,8 +173,8 @@ async def verify(
     that a later lineage names as lost. An export of a part proves that part: `from`, `entity` and
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
     absent. With them, it also checks that this service wrote every event, those that wait for their
-    numbers included. Without them, a waiting event may say that somebody could act:
-    `unproven_actors` counts those.
+    numbers included. Without them, an event that no signed checkpoint covers yet may say that
+    somebody could act: `unproven_actors` counts those.
     """
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)

@@ -6,15 +6,20 @@ of SLACK: a command was admitted a moment before its event, perhaps by another m
 
 from collections import ChainMap
 from collections.abc import MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 import msgspec
 
+from service.evidence.checkpoint import Checkpoint
+from service.evidence.lineages import lineages_of
+from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.replay.footing import binds
 from service.evidence.rolled_back import rolled_back
 from service.ledger.binding import BOUND_TOPIC, binding_of, boundary_stream
-from service.ledger.database import Database, Row
+from service.ledger.database import Connection, Database, Row
 from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
@@ -30,6 +35,10 @@ UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
 _ROWS_MAX: Final = 500
+_CHECKPOINTS_MAX: Final = 1_000
+"""Whoever has the login can store more of larger sizes, without a signature that holds."""
+_NOTE_BYTES_MAX: Final = 4096
+"""More than a checkpoint has that we sign; signatures of others are kept apart."""
 _SQL = queries("service.evidence.verify")
 _BOUND = queries("service.ledger").bound
 
@@ -85,7 +94,7 @@ class KnownActors:
     """All keys, members and members of staff that ever existed: about 400 bytes each.
 
     `members` are by person. `unnamed` are those whose event does not name the person: in events of
-    earlier releases, it is encrypted. `unproven` events that wait for their number have made
+    earlier releases, it is encrypted. `unproven` events that no signed checkpoint covers have made
     somebody known, and nobody has checked who wrote them.
     """
 
@@ -176,12 +185,15 @@ TOPICS: Final = (
 )
 
 
-async def known_actors(accounts: Accounts, deadline_seconds: float) -> KnownActors:
+async def known_actors(
+    accounts: Accounts, keys_of_notes: Sequence[NoteKey], deadline_seconds: float
+) -> KnownActors:
     """Read who could act; call it after the snapshot to compare with was taken.
 
     Everybody who acts in the snapshot is then known. Only what this service wrote counts. Without
-    keys to tell, what waits for its number may make somebody known, and end nobody's access. Raises
-    LedgerUnavailable.
+    keys to tell, that is what a checkpoint covers that `keys_of_notes` verify: before one is
+    signed, MACs are checked. What comes later may make somebody known, and end nobody's access.
+    Raises LedgerUnavailable.
     """
     known, (database, keys) = KnownActors(), accounts
     schema = database.schema
@@ -191,19 +203,37 @@ async def known_actors(accounts: Accounts, deadline_seconds: float) -> KnownActo
     ):
         said = await connection.fetch(_BOUND.on(schema), boundary_stream(schema), BOUND_TOPIC)
         binding = None if keys is None else binding_of(schema, keys, said)
+        proven = 0 if keys else await _proven_size(connection, schema, keys_of_notes)
         cursor = await connection.cursor(_SQL.people.on(schema), list(TOPICS))
         while rows := await cursor.fetch(_ROWS_MAX):
-            counted = _unproven(rows, known) if binding is None else binding.ours(rows)
+            counted = _by_checkpoint(rows, known, proven) if binding is None else binding.ours(rows)
             for row in counted:
                 known.take(row["topic"], row["state"])
     return known
 
 
-def _unproven(rows: Sequence[Row], known: KnownActors) -> list[Row]:
-    """Return those of some rows that count where nobody can tell who wrote them."""
-    begun = [row for row in rows if row["position"] is None and row["topic"] in _BEGINNINGS]
-    known.unproven += len(begun)
-    return [*(row for row in rows if row["position"] is not None), *begun]
+async def _proven_size(connection: Connection, schema: str, keys: Sequence[NoteKey]) -> int:
+    """Return the size of the largest checkpoint that is signed and binds the log."""
+    lineages = await lineages_of(connection, schema, keys)
+    asked = (_CHECKPOINTS_MAX, _NOTE_BYTES_MAX)
+    for size, origin, note in await connection.fetch(_SQL.people_signed.on(schema), *asked):
+        with suppress(NoteInvalid):
+            checkpoint = Checkpoint.open(note, keys)
+            is_it = (checkpoint.size, checkpoint.origin) == (size, origin)
+            if is_it and binds(lineages, origin, size):
+                return checkpoint.size
+    return 0
+
+
+def _by_checkpoint(rows: Sequence[Row], known: KnownActors, proven: int) -> list[Row]:
+    """Return those of some rows that count where a checkpoint covers the first so many."""
+    counted = list[Row]()
+    for row in rows:
+        is_proven = 0 < (row["position"] or 0) <= proven
+        if is_proven or row["topic"] in _BEGINNINGS:
+            known.unproven += not is_proven
+            counted.append(row)
+    return counted
 
 
 def _span(at: str) -> Span:

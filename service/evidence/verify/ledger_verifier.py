@@ -152,7 +152,7 @@ async def verify(
     expectations = Expectations(schema, evidence, lineages, stored, known)
     actors = None
     if accounts is not None:  # only now, when the snapshot was taken
-        actors = await known_actors(accounts, DEADLINE_SECONDS)
+        actors = await known_actors(accounts, evidence.keys, DEADLINE_SECONDS)
     judges = Judges(schema, event_keys, actors)
     with ExitStack() as ending:
         walk = ending.enter_context(closing(Walk(expectations.by_size)))

@@ -319,6 +319,14 @@ join ledger.events as e on e.append_id = l.append_id
 where l.position > $1 and l.position <= $1 + $2::bigint and e.topic = any($3::text[])
 order by 1
 
+-- name: people_signed
+-- The $1 largest stored checkpoints, in notes of at most $2 bytes.
+select size, origin, note
+from ledger.checkpoints
+where octet_length(note) <= $2::integer
+order by size desc
+limit $1
+
 -- name: people_waiting
 -- The same of what waits for its number: the next $2 after an append id, of at most $4 bytes each.
 select
