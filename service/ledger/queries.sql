@@ -14,11 +14,14 @@ from ledger.events as e
 where e.originator_id = $1 and e.originator_version = $2 and e.topic = any($3)
 
 -- name: bound
--- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one.
+-- The numbered events that say, with a MAC, that every later one has a MAC of that key or a later one. None
+-- that the service writes comes near 4 KiB.
 select l.position, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
 join ledger.log as l using (append_id)
-where e.originator_id = $1 and e.topic = $2 and octet_length(e.mac) <= 64
+where
+    e.originator_id = $1 and e.topic = $2 and octet_length(e.mac) <= 64
+    and octet_length(e.state) <= 4096
 order by e.originator_version
 limit 1000
 

@@ -7,16 +7,20 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.lineages import lineages_of
 from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
 from service.ledger.writing import Append
 from tests.evidence.checkpointing import KEY, lose
+from tests.ledger.raw_events import RawEvent, write_foreign
 
 CAUSE = Cause("staff:test", "req_test")
+LINEAGES = queries("service.evidence.checkpoints").lineages
 STRANGER = NoteKey.of_seed(KEY.name, b"\7" * 32)
 
 
@@ -181,3 +185,17 @@ async def test_lineages_lost_in_succession_are_reported(
     await checkpoints.make()
     verdict = await verified(accounts, place)
     assert (verdict.fault, verdict.ok) == (None, True)
+
+
+async def test_what_others_append_as_lineages_takes_little_memory(accounts):
+    """What is larger than any is not read, and not sound; the rest of so much is left out."""
+    stream, large = lineage_stream("accounts"), b"x" * (3 << 19)
+    await write_foreign(
+        accounts, *(RawEvent(stream, version, "LineageBegun", large) for version in (1, 2, 3))
+    )
+    rows = await accounts.database.reads.fetch(LINEAGES, stream)
+    assert [row["state"] for row in rows] == [b"", b""]
+    async with accounts.database.reads.connection() as connection:
+        fault = (await lineages_of(connection, "accounts", [KEY])).fault
+    assert fault is not None
+    assert fault.sentence.endswith("without a number is not sound: it cannot be read.")

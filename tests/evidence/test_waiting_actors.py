@@ -9,10 +9,11 @@ from service.evidence.log_findings import NOTHING_FOUND
 from service.evidence.note import NoteKey
 from service.evidence.verify import people as people_module
 from service.evidence.verify.expectations import Evidence
-from service.evidence.verify.known_actors import Accounts
+from service.evidence.verify.known_actors import STATE_BYTES_MAX, Accounts
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.slices import Slices
 from service.facts.entities import entity_stream
+from service.ledger import decoding
 from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY
@@ -59,6 +60,19 @@ def wait(owner):
         return owner.execute(WAITS.format(ledger), columns).fetchone()[0]
 
     return put
+
+
+@pytest.fixture
+def pages(watched, monkeypatch):
+    """Return the bytes of each event that was fetched at a time, which grows as they are."""
+    fetched, ours = list[list[int]](), watched.accounts.ours
+
+    async def seen(rows):
+        fetched.append([len(row["state"]) for row in rows])
+        return await ours(rows)
+
+    monkeypatch.setattr(watched.accounts, "ours", seen)
+    return fetched
 
 
 async def verdict(watched, *, with_keys=True):
@@ -172,28 +186,39 @@ async def test_what_is_numbered_meanwhile_is_known_once(watched, service):
     assert watched.people.known.staff[staff_id] == waited
 
 
-async def test_what_others_have_wait_takes_little_memory(watched, wait, monkeypatch):
+async def test_what_others_have_wait_takes_little_memory(watched, wait, monkeypatch, pages):
     """It is read in pages, and what is longer than the service writes not at all."""
     monkeypatch.setattr(people_module, "WAITING_STEP", 2)
-    pages, ours = list[list[int]](), watched.accounts.ours
-
-    async def seen(rows):
-        pages.append([len(row["state"]) for row in rows])
-        return await ours(rows)
-
     for _ in range(3):
         wait("StaffAdded", staff_id="stf_x")
-    wait("StaffAdded", staff_id="x" * people_module.WAITING_BYTES_MAX)
+    wait("StaffAdded", staff_id="x" * STATE_BYTES_MAX)
     staff_id = await watched.staff.add("u@example.com", Cause("system:installation", "r"))
     wait("StaffAdded", staff_id="stf_x")
-    monkeypatch.setattr(watched.accounts, "ours", seen)
     assert await watched.people.catch_up(0)
     assert [len(page) for page in pages[:-1]] == [2, 2, 1]
-    assert max(map(max, pages)) <= people_module.WAITING_BYTES_MAX
+    assert max(map(max, pages)) <= STATE_BYTES_MAX
     assert (staff_id in watched.people.known.staff, "stf_x" in watched.people.known.staff) == (
         True,
         False,
     )
+
+
+async def test_what_others_number_takes_little_memory(watched, wait, owner, monkeypatch, pages):
+    """So it is with that: its pages end by their bytes, too, and nothing is passed over."""
+    for _ in range(3):
+        number_past_the_sequencer(owner, wait("StaffAdded", staff_id="x" * STATE_BYTES_MAX))
+    large = "x" * (STATE_BYTES_MAX // 2)
+    last = [number_past_the_sequencer(owner, wait("StaffAdded", staff_id=large)) for _ in "1234"]
+    for module in (people_module, decoding):
+        monkeypatch.setattr(module, "PAGE_BYTES_MAX", STATE_BYTES_MAX)
+    while not await watched.people.catch_up(0):
+        pass
+    numbered = [page for page in pages if page]
+    assert max(map(sum, numbered)) <= 2 * STATE_BYTES_MAX
+    assert sum(map(len, numbered)) == 1 + len(last)
+    assert set(watched.people.known.staff) == {watched.staff_id}
+    found = await verdict(watched, with_keys=False)
+    assert (found.ok, found.unproven_actors) == (True, len(last))
 
 
 @pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])

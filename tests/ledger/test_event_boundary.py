@@ -17,7 +17,7 @@ from service.ledger.events import Meta
 from service.ledger.sequencer import Sequencer
 from tests.evidence.sealed_log import KEY
 from tests.ledger.appending import APPROVED, append, approved, read
-from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.ledger.raw_events import RawEvent, append_with_macs, number_past_the_sequencer
 from tests.ledger.samples import CAUSE
 from tests.ledger.secrets_before import insert_secrets_of_before
 from tests.protections import put_back, take_off
@@ -146,3 +146,15 @@ async def test_in_one_batch_the_boundary_counts_from_its_place_on(older, owner, 
     write_as_before(owner, approval(older, uuid4(), 1))
     await append(accounts, approved(uuid4(), 0))
     assert await number(accounts) == (3, 1)
+
+
+async def test_what_others_number_as_boundaries_takes_little_memory(service, owner):
+    """One that is larger than any is not read, whoever's its MAC is."""
+    accounts, stream = service.accounts, boundary_stream("accounts")
+    for version, size in ((1, 4096), (2, 4097)):
+        async with accounts.transaction() as transaction:
+            forged = RawEvent(stream, version, "EventsBound", b"x" * size)
+            (append_id,) = await append_with_macs(transaction, [forged], [b"\1" + bytes(32)])
+        number_past_the_sequencer(owner, append_id)
+    rows = await accounts.database.reads.fetch(*accounts.bound)
+    assert [len(row["state"]) for row in rows] == [4096]

@@ -136,12 +136,24 @@ on conflict do nothing
 returning size
 
 -- name: lineages
--- The stream in which the log's lineages begin, with the positions of numbered events, and whether an
--- event waits for one.
+-- The stream in which the log's lineages begin, until its events have 2 MiB, with the positions of
+-- numbered events, and whether an event waits for one. Of one beyond 1 MiB, which has room for the
+-- largest note, nothing is read: it is none.
 select
-    l.position, e.originator_version, e.topic, e.state,
-    exists(select from ledger.pending as p where p.append_id = e.append_id) as waits
-from ledger.events as e
-left join ledger.log as l on l.append_id = e.append_id
-where e.originator_id = $1
-order by e.originator_version
+    m.position, m.originator_version, m.topic,
+    case when m.bytes > 1048576 then '' else m.state end as state,
+    exists(select from ledger.pending as p where p.append_id = m.append_id) as waits
+from (
+    select
+        l.position, e.append_id, e.originator_version, e.topic, e.state,
+        octet_length(e.state) as bytes,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.events as e
+    left join ledger.log as l on l.append_id = e.append_id
+    where e.originator_id = $1
+    window w as (
+        order by e.originator_version rows between unbounded preceding and 1 preceding
+    )
+) as m
+where coalesce(m.bytes_before, 0) < 2097152
+order by m.originator_version

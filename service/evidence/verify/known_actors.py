@@ -20,6 +20,7 @@ from service.evidence.replay.footing import binds
 from service.evidence.rolled_back import rolled_back
 from service.ledger.binding import BOUND_TOPIC, binding_of, boundary_stream
 from service.ledger.database import Connection, Database, Row
+from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.event_macs import EventKeys
 from service.ledger.sql import queries
 
@@ -29,12 +30,14 @@ NEVER: Final = "~"
 """After every time."""
 STATEMENT_SECONDS_MAX: Final = 3600.0
 
+STATE_BYTES_MAX: Final = 16 << 10
+"""More than the service writes of anybody: a longer event says nothing of who could act."""
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 """What reading an event raises that is none: JSON can be too deep, too."""
 
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
-_ROWS_MAX: Final = 500
+_ROWS_MAX: Final = PAGE_BYTES_MAX // STATE_BYTES_MAX
 _CHECKPOINTS_MAX: Final = 1_000
 """Whoever has the login can store more of larger sizes, without a signature that holds."""
 _NOTE_BYTES_MAX: Final = 4096
@@ -204,7 +207,7 @@ async def known_actors(
         said = await connection.fetch(_BOUND.on(schema), boundary_stream(schema), BOUND_TOPIC)
         binding = None if keys is None else binding_of(schema, keys, said)
         proven = 0 if keys else await _proven_size(connection, schema, keys_of_notes)
-        cursor = await connection.cursor(_SQL.people.on(schema), list(TOPICS))
+        cursor = await connection.cursor(_SQL.people.on(schema), list(TOPICS), STATE_BYTES_MAX)
         while rows := await cursor.fetch(_ROWS_MAX):
             counted = _by_checkpoint(rows, known, proven) if binding is None else binding.ours(rows)
             for row in counted:

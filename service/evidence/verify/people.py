@@ -10,16 +10,18 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
-from service.evidence.verify.known_actors import TOPICS, KnownActors
+from service.evidence.verify.known_actors import STATE_BYTES_MAX, TOPICS, KnownActors
 from service.ledger.database import Row
+from service.ledger.decoding import PAGE_BYTES_MAX, is_full
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
 STEP: Final = 5_000
-"""Positions of the ledger of accounts that are read at once: some hundredths of a second."""
+"""Positions of the ledger of accounts that are read at once: some hundredths of a second.
+
+Fewer where their events are large (PAGE_BYTES_MAX).
+"""
 WAITING_STEP: Final = 500
-WAITING_BYTES_MAX: Final = 16 << 10
-"""More than the service writes of anybody."""
 
 _SQL = queries("service.evidence.verify")
 
@@ -58,22 +60,27 @@ class People:
                 size = 0 if row is None else row["size"]
                 if size < self._position:  # restored to an earlier moment
                     self._forget()
-                start, end = self._position, min(size, self._position + STEP)
-                stored = await reads.fetch(_SQL.people_after, start, end - start, list(TOPICS))
-                for found in await self._accounts.ours(stored):
-                    self._numbered.take(found["topic"], found["state"])
-                self._position = end
-                if end == size:
+                await self._read_on(min(size, self._position + STEP))
+                if self._position == size:
                     self.known = self._with(waiting)
                     return True
                 if time.monotonic() > ends_at:
                     return False
 
+    async def _read_on(self, end: int) -> None:
+        """Read what is numbered up to a position, or until it is a page."""
+        start, limits = self._position, (STATE_BYTES_MAX, PAGE_BYTES_MAX)
+        asked = (start, end - start, list(TOPICS), *limits)
+        stored = await self._accounts.database.reads.fetch(_SQL.people_after, *asked)
+        for found in await self._accounts.ours(stored):
+            self._numbered.take(found["topic"], found["state"])
+        self._position = stored[-1]["position"] if is_full(stored) else end
+
     async def _waiting(self) -> AsyncGenerator[Row]:
         """Yield what waits and is ours, page by page: anybody's may wait, and of any size."""
         last, reads = 0, self._accounts.database.reads
         while True:
-            asked = (last, WAITING_STEP, list(TOPICS), WAITING_BYTES_MAX)
+            asked = (last, WAITING_STEP, list(TOPICS), STATE_BYTES_MAX)
             rows = await reads.fetch(_SQL.people_waiting, *asked)
             for one in await self._accounts.ours(rows):
                 yield one

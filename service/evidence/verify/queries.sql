@@ -296,14 +296,15 @@ from (
 ) as l
 
 -- name: people
--- The events of the ledger of accounts that say who could act, with their MACs: the numbered ones in
--- their order, and then those that wait.
+-- The events of the ledger of accounts that say who could act, of at most $2 bytes each, with their MACs:
+-- the numbered ones in their order, and then those that wait.
 select
-    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+    case when octet_length(e.mac) > 64 then '' else e.mac end as mac
 from ledger.events as e
 left join ledger.log as l on l.append_id = e.append_id
 where
-    e.topic = any($1::text[])
+    e.topic = any($1::text[]) and octet_length(e.state) <= $2::integer
     and (
         l.append_id is not null
         or exists(select from ledger.pending as p where p.append_id = e.append_id)
@@ -311,13 +312,23 @@ where
 order by 1 nulls last, 2
 
 -- name: people_after
--- The same of the $2 positions after one.
-select
-    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
-from ledger.log as l
-join ledger.events as e on e.append_id = l.append_id
-where l.position > $1 and l.position <= $1 + $2::bigint and e.topic = any($3::text[])
-order by 1
+-- The same of the $2 positions after one, of at most $4 bytes each, until they have $5 bytes.
+with measured as (
+    select
+        l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+        case when octet_length(e.mac) > 64 then '' else e.mac end as mac,
+        sum(octet_length(e.state)) over w as bytes_before
+    from ledger.log as l
+    join ledger.events as e on e.append_id = l.append_id
+    where
+        l.position > $1 and l.position <= $1 + $2::bigint and e.topic = any($3::text[])
+        and octet_length(e.state) <= $4::integer
+    window w as (order by l.position rows between unbounded preceding and 1 preceding)
+)
+select position, append_id, originator_id, originator_version, topic, state, mac
+from measured
+where coalesce(bytes_before, 0) < $5
+order by position
 
 -- name: people_signed
 -- The $1 largest stored checkpoints, in notes of at most $2 bytes.
@@ -330,7 +341,8 @@ limit $1
 -- name: people_waiting
 -- The same of what waits for its number: the next $2 after an append id, of at most $4 bytes each.
 select
-    null::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+    null::bigint as position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+    case when octet_length(e.mac) > 64 then '' else e.mac end as mac
 from ledger.pending as p
 join ledger.events as e on e.append_id = p.append_id
 where
