@@ -6,13 +6,12 @@ import pytest
 
 from service.evidence.verify import ledger_verifier
 from service.evidence.verify import part as part_check
-from service.evidence.verify.confirm import confirmed
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.known_actors import Accounts
 from service.evidence.verify.ledger_verifier import verify, verify_ledger
 from service.facts.entities import EntityRegistered, entity_stream
 from tests.evidence.checkpointing import KEY
-from tests.evidence.watched import NOBODY
+from tests.evidence.watched import NOBODY, by_parts
 
 FORGED = ("staff:stf_x", NOBODY, "customer:ent_2", "customer:ent_3", "customer:ent_2")
 
@@ -44,12 +43,6 @@ async def test_parts_find_what_the_walk_finds(watched):
             assert await verdict(watched, confirm) == walked
             assert tried == [True]
     assert walked.actor_faults == len(FORGED)
-
-
-async def by_parts(tried, parts, *arguments):
-    """Confirm a log by so many parts, and keep whether it was."""
-    tried.append(await confirmed(*arguments, reading=None, parts=parts))
-    return tried[-1]
 
 
 async def test_an_explained_actor_ends_no_fast_verification(watched, monkeypatch):

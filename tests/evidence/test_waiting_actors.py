@@ -17,17 +17,8 @@ from service.ledger import decoding
 from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY
-from tests.evidence.watched import DAY
+from tests.evidence.watched import DAY, WAITS
 from tests.ledger.raw_events import number_past_the_sequencer
-
-WAITS = """
-with one as (
-    insert into {0}.events (originator_id, originator_version, topic, state, mac)
-    values (coalesce(%s, gen_random_uuid()), 1, %s, %s, %s) returning append_id
-)
-insert into {0}.pending select append_id from one returning append_id
-"""
-
 
 GONE = """
 delete from accounts.events

@@ -9,6 +9,7 @@ from service.core.ids import derived_id
 from service.evidence.checkpoints.finding import beside_finding
 from service.evidence.log_findings import ACTORS
 from service.evidence.verify import slices as slices_module
+from service.evidence.verify.confirm import confirmed
 from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
 from service.facts.claims import ClaimStageChanged
@@ -20,6 +21,21 @@ from tests.evidence.checkpointing import KEY
 
 DAY = 86_400
 NOBODY = f"partner:ptn_x/{derived_id('key', 'x')}"
+
+WAITS = """
+with one as (
+    insert into {0}.events (originator_id, originator_version, topic, state, mac)
+    values (coalesce(%s, gen_random_uuid()), 1, %s, %s, %s) returning append_id
+)
+insert into {0}.pending select append_id from one returning append_id
+"""
+"""Has an event wait, whose stream, topic, state and MAC anybody chooses."""
+
+
+async def by_parts(tried, parts, *arguments):
+    """Confirm a log by so many parts, and keep whether it was."""
+    tried.append(await confirmed(*arguments, reading=None, parts=parts))
+    return tried[-1]
 
 
 class Watched:

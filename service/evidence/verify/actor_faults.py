@@ -1,6 +1,8 @@
 """What is said of events that are not of whom they name."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from service.evidence.verdict import Fault
 
@@ -8,11 +10,29 @@ UNREGISTERED: Final = "no such entity was registered"
 _SHOWN_MAX: Final = 120
 
 
+class Late(NamedTuple):
+    """An event within its actor's time, up to `until`, that follows events which are beyond it.
+
+    It is a fault only if it was appended behind such events, too (late_actors.py).
+    """
+
+    fault: Fault
+    append_id: int
+    stream: UUID
+    version: int
+    at: str
+    until: str
+
+
 class ActorFaults(NamedTuple):
-    """How many events are not of whom they name, and the first of them."""
+    """How many events are not of whom they name, and the first of them.
+
+    Those that are `late` are not among them yet.
+    """
 
     first: Fault | None = None
     number: int = 0
+    late: Sequence[Late] = ()
 
     @property
     def told(self) -> Fault | None:
@@ -27,7 +47,7 @@ class ActorFaults(NamedTuple):
         """Return these and those of another part of the log."""
         both = [one for one in (self.first, other.first) if one is not None]
         first = min(both, key=lambda one: one.position or 0, default=None)
-        return ActorFaults(first, self.number + other.number)
+        return ActorFaults(first, self.number + other.number, [*self.late, *other.late])
 
 
 def actor_fault(position: int, actor: str, why: str) -> Fault:

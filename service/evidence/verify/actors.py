@@ -4,6 +4,8 @@ Whoever can forge a whole event can name anybody as its actor, even somebody who
 An event is judged by its own time. Where its actor's time has an end, the median of the times of
 the events before it, if it is later, has to be within that time, too. So from the third event of a
 log on, nobody whose access has ended gains by backdating one, and one wrong clock has no effect.
+Positions can be given late, so what fails by those before it is only a `Late` one, and is judged
+again by the events that were appended before it (late_actors.py).
 """
 
 from collections import deque
@@ -14,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from service.evidence.verdict import Fault
-from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, actor_fault, shown
+from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, Late, actor_fault, shown
 from service.evidence.verify.known_actors import NEVER, UNREADABLE, KnownActors, Span
 from service.evidence.verify.rows import LogRow
 from service.facts.entities import entity_stream
@@ -23,6 +25,8 @@ BEFORE_MAX: Final = 31
 """Of so many events before one, the middle time counts; of fewer where there are fewer."""
 BEFORE_MIN: Final = 2
 """Of these, the earlier time counts: a single event may be one of a wrong clock."""
+LATE_MAX: Final = 1000
+"""More events that seem to be late are faults without another look, of each part of a log."""
 ENTITIES_LATE_MAX: Final = 4096
 """An entity that acts may be registered by the same transaction, and numbered a little later."""
 SYSTEM: Final = frozenset(
@@ -89,6 +93,7 @@ class Actors:
         self._waiting = deque[_Waiting]()
         self._first: Fault | None = None
         self._others = 0
+        self._late: list[Late] = []
 
     def take(self, row: LogRow) -> None:
         """Take the next row."""
@@ -131,9 +136,11 @@ class Actors:
                 self._spans[actor] = spans
                 if spans[-1].until == NEVER:
                     self.open_since[actor] = spans[-1].since
-        wrong = self._wrong(spans, at)
+        wrong = _wrong(spans, at)
         if wrong is not None:
             self._found(row.position, actor, wrong)
+        elif spans[-1].until != NEVER and is_late(self.before, at, spans[-1].until):
+            self._found_late(row, actor, spans[-1], at)
 
     def waiting(self) -> list[UUID]:
         """Return the streams of entities that were not looked for yet."""
@@ -147,11 +154,7 @@ class Actors:
     def faults(self) -> ActorFaults:
         """Return the faults of what was read, where no entity can still come."""
         self._settle(0)
-        return ActorFaults(self._first, self._others + (self._first is not None))
-
-    def fault(self) -> Fault | None:
-        """Return the first fault of a log that was read to its end, with the number of others."""
-        return self.faults().told
+        return ActorFaults(self._first, self._others + (self._first is not None), self._late)
 
     def _spans_of(self, actor: str, *, of_any_mode: bool) -> Sequence[Span] | str:
         """Return when an actor could act, in order, or why it never could."""
@@ -187,22 +190,6 @@ class Actors:
         # Of several teams, or of members whom their events do not name: at any time of any of them.
         return _joined(spans.values())
 
-    def _wrong(self, spans: Sequence[Span], at: str) -> str | None:
-        """Return why an actor could not act at a time, if it could not."""
-        begun = [one for one in spans if one.since <= at]
-        if not begun:
-            return f"it was not there yet at {shown(at)}"
-        if at > begun[-1].until:
-            return f"it ended at {begun[-1].ended_at}"
-        return f"it ended at {spans[-1].ended_at}" if self._is_late(spans[-1], at) else None
-
-    def _is_late(self, last: Span, at: str) -> bool:
-        """Return whether an event within its actor's time follows events that are beyond it."""
-        if last.until == NEVER or len(self.before) < BEFORE_MIN:
-            return False
-        middle = sorted(self.before)[(len(self.before) - 1) // 2]
-        return middle > at and middle > last.until
-
     def _customer(self, position: int, actor: str) -> None:
         name = actor.partition(":")[2]
         if name.startswith("per_"):
@@ -218,6 +205,15 @@ class Actors:
             if not self._streams.has_begun(stream, position):
                 self._found(position, actor, UNREGISTERED)
 
+    def _found_late(self, row: LogRow, actor: str, last: Span, at: str) -> None:
+        why = f"it ended at {last.ended_at}"
+        if len(self._late) == LATE_MAX:
+            self._found(row.position, actor, why)
+            return
+        fault = actor_fault(row.position, actor, why)
+        place = (row.append_id, row.originator_id, row.originator_version)
+        self._late.append(Late(fault, *place, at, last.until))
+
     def _found(self, position: int, actor: str, why: str) -> None:
         fault = actor_fault(position, actor, why)
         if self._first is None:
@@ -226,6 +222,23 @@ class Actors:
         self._others += 1
         if position < (self._first.position or 0):  # an entity that was waited for
             self._first = fault
+
+
+def is_late(before: Iterable[str], at: str, until: str) -> bool:
+    """Return whether the middle one of the times before an event is beyond it and its actor's."""
+    times = sorted(before)
+    if len(times) < BEFORE_MIN:
+        return False
+    middle = times[(len(times) - 1) // 2]
+    return middle > at and middle > until
+
+
+def _wrong(spans: Sequence[Span], at: str) -> str | None:
+    """Return why an actor could not act at a time, if it could not."""
+    begun = [one for one in spans if one.since <= at]
+    if not begun:
+        return f"it was not there yet at {shown(at)}"
+    return f"it ended at {begun[-1].ended_at}" if at > begun[-1].until else None
 
 
 def _rebinds_itself(row: LogRow, actor: str) -> bool:

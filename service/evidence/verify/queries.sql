@@ -236,6 +236,46 @@ select count(*) as kept
 from ledger.public_ids
 where public_id = any(array(select d collate "C" from string_to_table($1::text, '"') as t (d)))
 
+-- name: late_before
+-- Of some events ($1), the times of the $2 numbered ones that were appended before each; null where one says
+-- none at its beginning.
+select
+    d.append_id,
+    array(
+        select
+            substring(
+                encode(substring(b.state from 1 for 120), 'escape') from '"at":"([0-9TZ:.-]+)"'
+            )
+        from (
+            select e.state
+            from ledger.events as e
+            join ledger.log as l on l.append_id = e.append_id
+            where e.append_id < d.append_id
+            order by e.append_id desc
+            limit $2
+        ) as b
+    ) as times
+from unnest($1::bigint[]) as d (append_id)
+order by d.append_id
+
+-- name: late_taken_back
+-- The records ($3: their topic) among the $2 events appended after one that name a stream ($5), of at most $4
+-- bytes, numbered or about to be; eight of them, since others may write some, too.
+select
+    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
+    case when octet_length(e.mac) > 64 then '' else e.mac end as mac
+from ledger.events as e
+left join ledger.log as l on l.append_id = e.append_id
+where
+    e.append_id > $1 and e.append_id <= $1 + $2::bigint and e.topic = $3
+    and octet_length(e.state) <= $4::integer and position($5::bytea in e.state) > 0
+    and (
+        l.append_id is not null
+        or exists(select from ledger.pending as p where p.append_id = e.append_id)
+    )
+order by e.append_id
+limit 8
+
 -- name: misdated
 -- The first checkpoint whose date cannot be right, why, and how many there are: beyond $1, before an
 -- earlier one of its lineage, or before the time of the event at its end, which may be $2 later.

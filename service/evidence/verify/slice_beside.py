@@ -16,6 +16,7 @@ from service.evidence.log_findings import (
 from service.evidence.tree.tile import TreeNode
 from service.evidence.verify.actors import BEFORE_MAX, ENTITIES_LATE_MAX, Actors
 from service.evidence.verify.kept_nodes import node_fault
+from service.evidence.verify.late_actors import settled
 from service.evidence.verify.people import People
 from service.evidence.verify.rows import LogRow
 from service.evidence.verify.streams import Streams
@@ -132,5 +133,8 @@ class Beside:
             )
             for row in self._binding.ours(begun):
                 streams.put(row["originator_id"], 1, 1)
-        self.findings[ACTORS] = self.findings[ACTORS].with_faults(*actors.faults())
+        connection, ours = self._transaction.connection, self._binding.ours
+        faults = await settled(connection, self._ledger, actors.faults(), ours)
+        found = self.findings[ACTORS].with_faults(faults.first, faults.number)
+        self.findings[ACTORS] = found
         self._before = [*self._before, *(row.state for row in rows)][-BEFORE_MAX:]

@@ -1,0 +1,139 @@
+"""An event of somebody whose time has ended is judged by what was appended before it."""
+
+from functools import partial
+
+import msgspec
+import pytest
+
+from service.evidence.set_aside import newest_set_aside, take_back
+from service.evidence.verify import actors as actors_module
+from service.evidence.verify import slices as slices_module
+from service.evidence.verify.actors import BEFORE_MAX
+from service.evidence.verify.expectations import Evidence
+from service.evidence.verify.known_actors import Accounts
+from service.evidence.verify.ledger_verifier import verify
+from service.ledger.events import Cause
+from service.ledger.sequencer import Sequencer
+from tests.evidence.checkpointing import KEY
+from tests.evidence.watched import WAITS, by_parts
+
+CAUSE = Cause("system:installation", "r")
+HELD = "delete from live.pending returning append_id"
+PUT_BACK = "insert into live.pending (append_id) values (%s)"
+ASIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
+
+
+@pytest.fixture(autouse=True)
+def long_slices(monkeypatch):
+    """Read the log in few slices."""
+    monkeypatch.setattr(slices_module, "EVENTS_MAX", 20)
+
+
+@pytest.fixture
+async def leaver(watched):
+    """Return a member of staff who has done something that waits for its number."""
+    staff_id = await watched.staff.add("u@example.com", CAUSE)
+    await Sequencer(watched.accounts).number_committed()
+    await watched.append(f"staff:{staff_id}")
+    return f"staff:{staff_id}"
+
+
+async def leave(watched):
+    """End that person's access, a day before others do more than is looked back at."""
+    await watched.staff.remove("u@example.com", CAUSE)
+    await Sequencer(watched.accounts).number_committed()
+    watched.days += 1
+    for _ in range(BEFORE_MAX + 1):
+        await watched.append("system:sandbox")
+    await number(watched)
+
+
+async def number(watched):
+    """Number what waits."""
+    while await Sequencer(watched.live).step():
+        pass
+
+
+async def faults(watched, parts=None):
+    """Return how many faults of actors a verification with the keys finds."""
+    live, accounts = watched.live, watched.accounts
+    known = Accounts(accounts.database, await accounts.event_keys())
+    tried = []
+    async with live.database.background.transaction(60) as connection:
+        found = await verify(
+            connection,
+            "live",
+            Evidence([KEY]),
+            accounts=known,
+            event_keys=await live.event_keys(),
+            confirm=parts and partial(by_parts, tried, parts),
+        )
+    assert found.fault is None
+    assert tried == ([] if parts is None else [True])
+    return found.actor_faults
+
+
+async def each_way(watched):
+    """Return the faults that parts, the walk, and the worker's pass find."""
+    by_way = [await faults(watched, parts) for parts in (None, 1, 3)]
+    return [*by_way, (await watched.verify())[1].faults]
+
+
+@pytest.mark.usefixtures("leaver")
+async def test_what_is_numbered_late_accuses_nobody(watched, owner):
+    """Somebody with the login held it back: it was appended before its actor's time ended."""
+    ((append_id,),) = owner.execute(HELD).fetchall()
+    await leave(watched)
+    owner.execute(PUT_BACK, (append_id,))
+    await number(watched)
+    assert await each_way(watched) == [0] * 4
+
+
+@pytest.mark.usefixtures("leaver")
+async def test_what_is_taken_back_accuses_nobody(watched, owner):
+    """It is appended again, long after its actor's time ended, and the log records that."""
+    owner.execute(ASIDE)
+    await leave(watched)
+    (hidden,) = await newest_set_aside(watched.live)
+    await take_back(watched.live, hidden.set_aside_id, "hidden", Cause(CAUSE.actor, "r"))
+    assert await each_way(watched) == [0] * 4
+
+
+async def test_what_is_appended_late_is_a_finding(watched, leaver, owner):
+    """Whoever dates it back, and however many there are; a record of another event clears none."""
+    owner.execute(ASIDE)
+    await leave(watched)
+    (hidden,) = await newest_set_aside(watched.live)
+    watched.days -= 1
+    await watched.act(leaver)
+    watched.days += 1
+    await take_back(watched.live, hidden.set_aside_id, "hidden", Cause(CAUSE.actor, "r"))
+    assert await each_way(watched) == [1] * 4
+
+
+async def test_a_record_that_is_not_ours_clears_nobody(watched, leaver, owner):
+    """Whoever has the login has it wait behind the event."""
+    owner.execute(HELD)
+    await leave(watched)
+    watched.days -= 1
+    await watched.act(leaver)
+    watched.days += 1
+    ((stream,),) = owner.execute(
+        "select originator_id from live.events order by append_id desc limit 1"
+    ).fetchall()
+    said = {"stream": str(stream), "stream_version": 1}
+    state = {"class_version": 1, "meta": {"at": "x", "actor": "y"}, "data": said}
+    owner.execute(WAITS.format("live"), (None, "EventTakenBack", msgspec.json.encode(state), None))
+    assert (await watched.verify())[1].faults == 1
+
+
+async def test_more_than_are_looked_at_again_are_findings(watched, leaver, monkeypatch):
+    """Of a flood of them, each counts, as it seems."""
+    monkeypatch.setattr(actors_module, "LATE_MAX", 1)
+    await leave(watched)
+    watched.days -= 1
+    for _ in range(3):
+        await watched.append(leaver)
+    await number(watched)
+    watched.days += 1
+    assert await each_way(watched) == [3] * 4
