@@ -39,7 +39,6 @@ otherwise. Compressed, any form of ours fits that is in Latin letters; a larger 
 LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
 
-_BOUND_TO: Final = b"form"
 _LOOKED_AT: Final = frozenset({VERSION_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
 newer ones, what a colleague did meanwhile would be overwritten unseen."""
@@ -69,6 +68,10 @@ class Carried(msgspec.Struct, frozen=True):
     path: str
     owner: str
     fields: Mapping[str, str]
+
+
+_BOUND_TO: Final = " ".join(["form", *Carried.__struct_fields__]).encode()
+"""A release whose forms are of another shape cannot open ours, nor we its: nothing waits there."""
 
 
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
@@ -142,9 +145,9 @@ def opened(key: bytes, headers: Headers) -> Carried | None:
     text = cookie_of(headers, FORM_COOKIE) or ""
     try:
         packed = decrypt(key, urlsafe_b64decode(text), _BOUND_TO)
-    except (DecryptionFailed, ValueError):  # ValueError: not in Base64
+        return msgspec.json.decode(zlib.decompress(packed), type=Carried)
+    except (DecryptionFailed, ValueError, msgspec.DecodeError):  # ValueError: not in Base64
         return None
-    return msgspec.json.decode(zlib.decompress(packed), type=Carried)
 
 
 def _filled(form: str, fields: Mapping[str, str]) -> tuple[str, bool]:

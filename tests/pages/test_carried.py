@@ -1,5 +1,7 @@
 """What was entered in a form whose sender has to sign in, or prove who they are: it is kept."""
 
+import zlib
+from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from itertools import product
@@ -10,7 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 
-from service.pages.carried import COOKIE_CHARACTERS_MAX, FORM_COOKIE, Carried, filled
+from service.ledger.encryption import encrypt
+from service.pages.carried import COOKIE_CHARACTERS_MAX, FORM_COOKIE, Carried, filled, form_key
 from service.pages.site_map import RoutedPage
 from service.pages.visit import COOKIE, KNOWN_COOKIE, SEEN_FIELD, VERSION_FIELD
 from service.pages.words import text
@@ -402,8 +405,14 @@ async def test_the_longest_form_waits_and_signing_out_ends_it(people):
 
 
 async def test_what_is_no_form_of_ours_fills_nothing(people):
-    """Whatever is planted in the cookie."""
-    for planted in ("", "x", "AAAA", "A" * COOKIE_CHARACTERS_MAX, "é"):
+    """Whatever is planted in the cookie, or put there by a release that keeps forms otherwise."""
+    key = form_key(await people.world.service.secrets.get())
+    other = zlib.compress(b'{"path":"/console/apply","sender":"ab","fields":{"use":"U"},"mark":""}')
+    sealed = [
+        urlsafe_b64encode(encrypt(key, other, bound_to)).decode()
+        for bound_to in (b"form", b"form path owner fields")
+    ]
+    for planted in ("", "x", "AAAA", "A" * COOKIE_CHARACTERS_MAX, "é", *sealed):
         visitor = await Visitor(people.world).sign_in("planted@example.com")
         cookies = f"{COOKIE}={visitor.session}; {FORM_COOKIE}={planted}"
         visitor.client.cookies.clear()
