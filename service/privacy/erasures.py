@@ -350,7 +350,8 @@ class Erasures:
         ends_at = clock() + SECONDS_MAX
         while True:
             try:
-                erased = await self._ledger.decide(attempt, background=SECONDS_MAX)
+                # However long it has waited, it has as much time again for what comes after.
+                erased = await self._ledger.decide(attempt, background=2 * SECONDS_MAX)
                 return erased._replace(unread=await placed(self._ledger, erased.unread))
             except LedgerUnavailable as error:
                 if not isinstance(error.__cause__, LockNotAvailableError) or clock() > ends_at:

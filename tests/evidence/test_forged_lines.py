@@ -4,6 +4,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from service.core.clock import system_clock
+from service.evidence import countersigners
 from service.evidence.checkpoints.signatures import LINES_MAX, full_note
 from service.evidence.countersigners import Countersigners
 from service.evidence.countersigning.pace import LOOK_SECONDS
@@ -104,3 +105,46 @@ async def test_a_flood_of_lines_is_not_read_whole(checkpoints, asking, witnesses
     gauges = ScrapedGauges(CollectorRegistry())
     await countersigning_collector(checkpoints.ledger, policy, None, system_clock).collect(gauges)
     assert gauges.figures()["countersignatures_forged"] == {"accounts": LINES_MAX}
+
+
+@pytest.fixture
+def verified(monkeypatch):
+    """Return the lines that are verified, in their order."""
+    seen, holds = [], countersigners._holds  # noqa: SLF001 - counted where its verdicts are kept
+
+    def counted(signer, text, signature):
+        seen.append(signature)
+        return holds(signer, text, signature)
+
+    monkeypatch.setattr(countersigners, "_holds", counted)
+    return seen
+
+
+async def test_while_a_witness_is_away_little_is_verified(
+    checkpoints, asking, witnesses, add, time, owner, verified
+):
+    """No line of another one can be enough: beyond the newest checkpoints, none is looked at."""
+    for _ in range(12):
+        await add(1)
+        await checkpoints.make()
+        assert await asking[0].step() == 1
+        time.seconds += LOOK_SECONDS
+    del verified[:]
+    state = await countersigning_state(checkpoints.ledger, policy_of(2, *witnesses[:2]), None)
+    (first,) = owner.execute("select min(made_at) from accounts.checkpoints").fetchone()
+    assert (state.unwitnessed_since, state.forged, len(verified)) == (first, 0, 8)
+
+
+async def test_floods_of_several_checkpoints_are_verified_up_to_a_bound(
+    checkpoints, witnesses, add, forge, verified
+):
+    """Of all together: a scrape has seconds."""
+    policy = policy_of(1, witnesses[0])
+    for _ in range(10):
+        await add(1)
+        made = await checkpoints.make()
+        lines = (count.to_bytes(8, "big") + bytes(64) for count in range(200))
+        await forge(made.checkpoint, *policy.keys[0].which, *lines)
+    state = await countersigning_state(checkpoints.ledger, policy, None)
+    assert state.unwitnessed_since is not None
+    assert (state.forged, len(verified)) == (LINES_MAX, LINES_MAX)

@@ -17,8 +17,10 @@ from service.facts.passkeys import passkeys_stream
 from service.ledger import limits
 from service.ledger.effects import effect_lock
 from service.ledger.following.runner import Subscription
+from service.ledger.ledger import Ledger
 from service.ledger.queue_runner import QueueRunner
 from service.ledger.sequencer import Sequencer
+from service.privacy import erasures
 from service.privacy.erasure_list import ErasureList
 from tests.mail.noted import note_account_mail, note_mail, onboarding
 from tests.patience import eventually
@@ -169,6 +171,21 @@ async def test_an_erasure_keeps_its_place_in_the_line(world, owner, monkeypatch)
     assert owner.execute(WAITING).fetchall() == waiting
     gate.opened.set()
     await asyncio.gather(leaving, erased)
+
+
+async def test_an_erasure_that_has_waited_has_time_for_what_comes_after(world, monkeypatch):
+    """As long as for another lock, at least, however long a mail took."""
+    decide, given = Ledger.decide, []
+
+    async def noted(ledger, attempt, *, background=None):
+        given.append(background)
+        return await decide(ledger, attempt, background=background)
+
+    monkeypatch.setattr(Ledger, "decide", noted)
+    _, subject = await hand_overs(world, Gate())
+    del given[:]
+    await erasing(world, subject)()
+    assert given[0] > erasures.SECONDS_MAX + limits.BACKGROUND_LOCK_SECONDS
 
 
 @pytest.mark.parametrize("due", EFFECTS)

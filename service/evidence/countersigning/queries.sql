@@ -15,12 +15,25 @@ values ($1, $2, $3, $4, now())
 on conflict do nothing
 
 -- name: newest
--- The $3 largest checkpoints of an origin that are smaller than $2, or of all, the largest first.
-select size, note, made_at
-from ledger.checkpoints
-where origin = $1 and size < coalesce($2, 9223372036854775807)
-order by size desc
-limit $3
+-- The $2 largest checkpoints of an origin, the largest first, and which of these keys lines of them name;
+-- nothing is verified.
+select
+    c.size, c.made_at,
+    array(
+        select distinct s.name || ' ' || encode(s.key_id, 'hex')
+        from ledger.checkpoint_signatures as s
+        where
+            s.origin = c.origin and s.size = c.size
+            and (s.name, s.key_id) in (select * from unnest($3::text[], $4::bytea[]))
+    ) as named
+from ledger.checkpoints as c
+where c.origin = $1
+order by c.size desc
+limit $2
+
+-- name: notes
+-- The notes of some checkpoints of an origin.
+select size, note from ledger.checkpoints where origin = $1 and size = any($2::bigint[])
 
 -- name: refusals
 -- Which of these witnesses refuse, and since when.

@@ -17,8 +17,8 @@ from service.ledger.database import Pool, Row
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
-_READ: Final = 8
-"""So many checkpoints are read at once: they have at most 100 lines each, if all hold."""
+_LOOKED_THROUGH: Final = 8
+"""Of so many of the newest checkpoints each line is verified, so that false ones are noticed."""
 _READ_MAX: Final = 500
 
 _SQL = queries("service.evidence.countersigning")
@@ -42,10 +42,11 @@ class CountersigningState(NamedTuple):
 
 
 class _Signed(NamedTuple):
-    """A checkpoint's date, whose lines it has that hold, and how many it has that do not."""
+    """A checkpoint's date, whose lines it has that hold, how many were verified, and failed."""
 
     made_at: datetime
     keys: Keys
+    lines: int
     forged: int
 
 
@@ -71,37 +72,44 @@ async def countersigning_state(
 async def _newest(
     reads: Pool, origin: str, signers: Countersigners, needs: Sequence[_WillDo | None]
 ) -> list[_Signed]:
-    """Return the largest checkpoints, until there is one that will do for each need."""
+    """Return the largest checkpoints, until there is one that will do for each need.
+
+    Beyond the newest, lines are verified where they would do if they held: while a witness is away,
+    there are none of its. At most LINES_MAX are, in all; what is older then counts as not signed.
+    """
+    rows = await reads.fetch(_SQL.newest, origin, _READ_MAX, *signers.columns)
+    keys = {f"{name} {key_id.hex()}": (name, key_id) for name, key_id in signers.keys}
     found: list[_Signed] = []
-    below: int | None = None
-    while len(found) < _READ_MAX:
-        rows = await reads.fetch(_SQL.newest, origin, below, _READ)
-        found += await _signed(reads, origin, rows, signers)
-        if len(rows) < _READ or all(need is None or _has(found, need) for need in needs):
+    for some in (rows[:_LOOKED_THROUGH], *([row] for row in rows[_LOOKED_THROUGH:])):
+        missing = [need for need in needs if need and not any(need(one.keys) for one in found)]
+        lines_left = LINES_MAX - sum(one.lines for one in found)
+        if not missing or not lines_left:
             break
-        below = rows[-1]["size"]
+        named = frozenset(keys[name] for row in some for name in row["named"])
+        if not found or any(need(named) for need in missing):
+            found += await _signed(reads, origin, some, signers, lines_left)
+        else:
+            found += [_Signed(row["made_at"], frozenset(), 0, 0) for row in some]
     return found
 
 
 async def _signed(
-    reads: Pool, origin: str, rows: Sequence[Row], signers: Countersigners
+    reads: Pool, origin: str, rows: Sequence[Row], signers: Countersigners, lines_max: int
 ) -> list[_Signed]:
     lines = defaultdict[int, list[NoteSignature]](list)
     sizes = [row["size"] for row in rows]
-    for size, *line in await reads.fetch(_SQL.lines, origin, sizes, *signers.columns, LINES_MAX):
+    for size, *line in await reads.fetch(_SQL.lines, origin, sizes, *signers.columns, lines_max):
         lines[size].append(NoteSignature(*line))
+    noted = await reads.fetch(_SQL.notes, origin, list(lines))
+    notes = {row["size"]: row["note"] for row in noted}
     found: list[_Signed] = []
     for row in rows:
         held, stored = list[NoteSignature](), lines[row["size"]]
         with suppress(NoteInvalid):  # what is no note was signed by nobody
-            held = signers.held(split_note(row["note"])[0], stored)
+            held = signers.held(split_note(notes[row["size"]])[0], stored) if stored else []
         keys = frozenset(line.key for line in held)
-        found.append(_Signed(row["made_at"], keys, len(stored) - len(held)))
+        found.append(_Signed(row["made_at"], keys, len(stored), len(stored) - len(held)))
     return found
-
-
-def _has(found: Sequence[_Signed], will_do: _WillDo) -> bool:
-    return any(will_do(one.keys) for one in found)
 
 
 def _since(found: Sequence[_Signed], will_do: _WillDo) -> datetime | None:
