@@ -5,7 +5,10 @@ with measured as (
         l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from ledger.log as l
-    join ledger.events as e using (append_id)
+    cross join lateral (
+        select i.append_id, i.originator_id, i.originator_version, i.topic, i.state, i.mac
+        from ledger.events as i where i.append_id = l.append_id offset 0
+    ) as e
     where l.position = any($1::bigint[])
     window w as (order by l.position rows between unbounded preceding and 1 preceding)
 )
@@ -57,15 +60,19 @@ with known as (
         order by newest.position desc
         limit $3
     ) as wanted
-    join ledger.log as l using (position)
+    cross join lateral (
+        select i.append_id from ledger.log as i where i.position = wanted.position offset 0
+    ) as l
 ), others as (
     select l.position, l.append_id
     from ledger.log as l
     where l.position > $4 and l.position < coalesce($5::bigint, 9223372036854775807)
     union all
-    select l.position, l.append_id
+    select p.position, l.append_id
     from ledger.parked as p
-    join ledger.log as l using (position)
+    cross join lateral (
+        select i.append_id from ledger.log as i where i.position = p.position offset 0
+    ) as l
     where
         p.read_model = 'activity' and p.position <= $4
         and p.position < coalesce($5::bigint, 9223372036854775807)
@@ -74,7 +81,9 @@ with known as (
 ), matching as (
     select o.position, e.topic, o.append_id
     from others as o
-    join ledger.events as e using (append_id)
+    cross join lateral (
+        select i.topic, i.state from ledger.events as i where i.append_id = o.append_id offset 0
+    ) as e
     where
         position($2::bytea in e.state) > 0
         and ($6::text is null or e.topic = $6)
@@ -88,6 +97,9 @@ from (
     union all
     select position, topic, append_id, false from matching
 ) as f
-left join ledger.events as e using (append_id)
+left join lateral (
+    select i.originator_id, i.originator_version, i.state, i.mac
+    from ledger.events as i where i.append_id = f.append_id offset 0
+) as e on true
 order by f.position desc nulls first, f.append_id desc
 limit $3

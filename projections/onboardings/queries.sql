@@ -35,7 +35,9 @@ select
     c.connected_at, c.disconnected_at, m.state as mail_state
 from ledger.onboardings as o
 left join ledger.connections as c on c.partner_id = o.partner_id and c.entity_id = o.entity_id
-left join ledger.mail_outbox as m on m.message_id = o.onboarding_id
+left join lateral (
+    select m.state from ledger.mail_outbox as m where m.message_id = o.onboarding_id offset 0
+) as m on true
 where o.partner_id = $1 and (o.onboarding_id = $2 or o.stream_id = any($3::uuid[]))
 order by o.started_at desc, o.onboarding_id desc
 
@@ -62,5 +64,7 @@ from (
     limit $4
 ) as o
 left join ledger.connections as c on c.partner_id = o.partner_id and c.entity_id = o.entity_id
-left join ledger.mail_outbox as m on m.message_id = o.onboarding_id
+left join lateral (
+    select m.state from ledger.mail_outbox as m where m.message_id = o.onboarding_id offset 0
+) as m on true
 order by o.started_at desc, o.onboarding_id desc

@@ -22,7 +22,10 @@ on c.stream_id = one.stream_id and c.type = 'claim.created'
 with held as (
     select min(p.position) as position
     from ledger.parked as p
-    join ledger.events as e on e.originator_id = p.stream_id and e.originator_version = 1
+    cross join lateral (
+        select i.state from ledger.events as i
+        where i.originator_id = p.stream_id and i.originator_version = 1 offset 0
+    ) as e
     where
         p.read_model = 'partner_events' and p.position > $2 and p.error <> $5
         and position($4::bytea in e.state) > 0
@@ -66,7 +69,9 @@ select
 from (select (select leaf_hash from ledger.log where position = $2) as leaf_hash) as a
 left join (
     told as t
-    join ledger.log as l using (position)
+    cross join lateral (
+        select i.leaf_hash from ledger.log as i where i.position = t.position offset 0
+    ) as l
     left join ledger.claim_list as c on c.claim_id = t.claim_id
     left join ledger.onboardings as o on o.onboarding_id = t.onboarding_id
     left join ledger.connect_links as k on k.link_id = t.link_id

@@ -65,9 +65,11 @@ on conflict do nothing
 -- name: hand_overs_remove
 -- Removes a message's hand-over and those after it in its stream, which are set aside.
 with removed as (
-    delete from ledger.hand_overs as h using ledger.hand_overs as f
-    where f.position = $1 and h.stream_id = f.stream_id and h.position >= f.position
-    returning h.position, h.stream_id
+    delete from ledger.hand_overs
+    where
+        stream_id = (select f.stream_id from ledger.hand_overs as f where f.position = $1)
+        and position >= $1
+    returning position, stream_id
 )
 select position, stream_id, position = $1 as is_first from removed order by position
 
@@ -82,32 +84,42 @@ with due as (
         h.next_attempt_at <= $1
         and not exists(
             select from ledger.hand_overs as earlier
-            where earlier.stream_id = h.stream_id and earlier.position < h.position
+            where earlier.stream_id = h.stream_id and earlier.position + 0 < h.position
+            offset 0
         )
     order by h.next_attempt_at, h.position
     limit $2
     for update of h skip locked
 ), measured as (
     select
-        d.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
+        d.position, d.attempts,
+        e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         coalesce(sum(octet_length(e.state)) over w, 0) as bytes_before,
         coalesce(sum(1) over w, 0) as taken_before,
         d.attempts + coalesce(sum(d.attempts) over w, 0) as attempts_so_far
     from due as d
-    join ledger.log as l using (position)
-    join ledger.events as e using (append_id)
+    cross join lateral (
+        select i.append_id from ledger.log as i where i.position = d.position offset 0
+    ) as l
+    cross join lateral (
+        select i.append_id, i.originator_id, i.originator_version, i.topic, i.state, i.mac
+        from ledger.events as i where i.append_id = l.append_id offset 0
+    ) as e
     window w as (
         order by d.next_attempt_at, d.position rows between unbounded preceding and 1 preceding
     )
+), taken as materialized (
+    select
+        position, append_id, originator_id, originator_version, topic, state, mac,
+        attempts + 1 as attempts
+    from measured
+    where bytes_before < $3 and (taken_before = 0 or attempts_so_far = 0)
+), counted as (
+    update ledger.hand_overs set attempts = attempts + 1, next_attempt_at = $4
+    where position = any(array(select t.position from taken as t))
 )
-update ledger.hand_overs as h set attempts = h.attempts + 1, next_attempt_at = $4
-from measured as m
-where
-    h.position = m.position and m.bytes_before < $3
-    and (m.taken_before = 0 or m.attempts_so_far = 0)
-returning
-    m.position, m.append_id, m.originator_id, m.originator_version, m.topic, m.state, m.mac,
-    h.attempts
+select position, append_id, originator_id, originator_version, topic, state, mac, attempts
+from taken
 
 -- name: hand_overs_wait
 -- A hand-over failed, and is due again later.

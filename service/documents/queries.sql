@@ -35,18 +35,19 @@ delete from ledger.document_checks where position = $1 returning document_id
 -- name: checks_take
 -- Counts an attempt of the checks of a partner ($4) that have been due longest, and returns them. They
 -- are due again at $3, should this process be cut off.
-update ledger.document_checks as c set attempts = c.attempts + 1, next_attempt_at = $3
-from (
+with due as (
     select position, document_id from ledger.document_checks
     where next_attempt_at <= $1 and partner_id = $4
     order by next_attempt_at, position, document_id
     limit $2
     for update skip locked
-) as due
-where c.position = due.position and c.document_id = due.document_id
+)
+update ledger.document_checks set attempts = attempts + 1, next_attempt_at = $3
+where
+    position = any(array(select d.position from due as d))
+    and document_id = any(array(select d.document_id from due as d))
 returning
-    c.position, c.document_id, c.stream_id, c.claim_id, c.storage_path, c.mime_type, c.size,
-    c.generation, c.attempts
+    position, document_id, stream_id, claim_id, storage_path, mime_type, size, generation, attempts
 
 -- name: checks_turn
 -- Draws the partner, of those who have a check that is due, whose turn it is.

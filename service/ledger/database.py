@@ -37,7 +37,7 @@ BACKGROUND_SIZE: Final = 4
 """Of what runs beside requests in one ledger, three can hang on others at once (mail, hand-overs,
 the archive), and the sequencer still has a connection."""
 
-_BY_INDEX: Final = {"enable_seqscan": "off", "jit": "off"}
+BY_INDEX: Final = {"enable_seqscan": "off", "jit": "off"}
 """Plans use indexes, whatever tables contained when a session made the plans. The tables of a new
 installation are empty at first, so plans would read whole tables for minutes, until PostgreSQL has
 analysed them. Before PostgreSQL 18, a plan that has to read a whole table then counts as the
@@ -307,7 +307,7 @@ class Database:
     def _open(self, name: str, settings: dict[str, str]) -> None:
         session: dict[str, str] = {"application_name": f"claim-ledger {self.schema} {name}"}
         if not self.is_pooled:
-            session |= SESSION | _BY_INDEX | settings
+            session |= SESSION | BY_INDEX | settings
         # PgBouncer refuses other settings at the start: `alter role … set` has those of requests.
         self.pools[name].open(
             self.url,

@@ -18,7 +18,9 @@ where e.originator_id = $1 and e.originator_version = $2 and e.topic = any($3)
 -- that the service writes comes near 4 KiB.
 select l.position, e.originator_version, e.topic, e.state, e.mac
 from ledger.events as e
-join ledger.log as l using (append_id)
+cross join lateral (
+    select i.position from ledger.log as i where i.append_id = e.append_id offset 0
+) as l
 where
     e.originator_id = $1 and e.topic = $2 and octet_length(e.mac) <= 64
     and octet_length(e.state) <= 4096
@@ -46,6 +48,7 @@ where
     and not exists(
         select from ledger.events as e
         where e.originator_id = k.key_id and e.topic = 'PersonalDataErased'
+        offset 0
     )
 
 -- name: data_keys_stored
@@ -214,7 +217,9 @@ select
     (select count(*) from ledger.pending) as waiting,
     (
         select e.state from ledger.pending as p
-        join ledger.events as e using (append_id)
+        cross join lateral (
+            select i.state from ledger.events as i where i.append_id = p.append_id offset 0
+        ) as e
         order by p.append_id limit 1
     ) as oldest,
     (select size from ledger.head where id = 1) as size
@@ -224,7 +229,8 @@ select
 -- numbers back, so there are no gaps. Beside each hash is what its MAC is of, and the MAC, and whether
 -- the event before it in its stream has a number: where one does not hold, the caller takes all of it
 -- back. What is queued and no event has no hash. The first limit is the planner's: it takes a
--- parameter for a tenth of the table.
+-- parameter for a tenth of the table. Nothing is joined: the queue is empty most of the time, and a
+-- plan that was made then would compare each queued row with each event, however many there are later.
 with oldest as (
     select append_id
     from (select append_id from ledger.pending order by append_id limit 2000) as bounded
@@ -236,32 +242,33 @@ with oldest as (
         e.append_id as event, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from oldest as o
-    left join ledger.events as e using (append_id)
+    left join lateral (
+        select l.append_id, l.originator_id, l.originator_version, l.topic, l.state, l.mac
+        from ledger.events as l where l.append_id = o.append_id offset 0
+    ) as e on true
     window w as (order by o.append_id rows between unbounded preceding and 1 preceding)
-), taken as (
-    delete from ledger.pending as p using measured as m
-    where p.append_id = m.append_id and coalesce(m.bytes_before, 0) < $3
-    returning m.append_id, m.event, m.originator_id, m.originator_version, m.topic, m.state, m.mac
 ), placed as (
     select
-        append_id, event, originator_id, originator_version, topic, state,
-        $1 + row_number() over (order by append_id) as position
-    from taken
-    where event is not null
+        append_id, event, originator_id, originator_version, topic, state, mac,
+        $1 + count(event) over (order by append_id rows unbounded preceding) as position
+    from measured
+    where coalesce(bytes_before, 0) < $3
+), taken as materialized (
+    select
+        append_id, event, position, originator_id, originator_version, topic, state, mac,
+        case when event is not null then ledger.leaf_hash(
+            position, event, originator_id, originator_version, topic, state
+        ) end as leaf_hash
+    from placed
+), unqueued as (
+    delete from ledger.pending where append_id = any(array(select append_id from taken))
 ), numbered as (
     insert into ledger.log (position, append_id, leaf_hash)
-    select
-        position,
-        append_id,
-        ledger.leaf_hash(
-            position, event, originator_id, originator_version, topic, state
-        )
-    from placed
-    returning append_id, leaf_hash
+    select position, append_id, leaf_hash from taken where event is not null
 )
 select
     t.append_id,
-    n.leaf_hash,
+    t.leaf_hash,
     t.originator_id = $4 and t.topic = $5 as is_boundary,
     ledger.event_digest(t.originator_id, t.originator_version, t.topic, t.state) as digest,
     case when octet_length(t.mac) > 64 then ''::bytea else t.mac end as mac,
@@ -270,16 +277,15 @@ select
         case when t.originator_version > 1 then (
             select e.originator_version
             from ledger.events as e
-            join ledger.log as l using (append_id)
             where
                 e.originator_id = t.originator_id
                 and e.originator_version = t.originator_version - 1
-                and e.append_id < t.append_id
+                and e.append_id + 0 < t.append_id
+                and exists(select from ledger.log as l where l.append_id = e.append_id offset 0)
         ) end,
         0
     ) as is_next
 from taken as t
-left join numbered as n using (append_id)
 order by t.append_id
 
 -- name: sequencer_set_aside
@@ -292,8 +298,8 @@ select exists(select from ledger.pending)
 
 -- name: sequencer_unqueue
 -- Takes out of the queue what has a number already: it would keep every other event from getting one.
-delete from ledger.pending as p using ledger.log as l
-where l.append_id = p.append_id
+delete from ledger.pending as p
+where exists(select from ledger.log as l where l.append_id = p.append_id offset 0)
 returning p.append_id
 
 -- name: service_keys

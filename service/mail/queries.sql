@@ -120,7 +120,12 @@ select
     m.message_id, m.noted_at,
     ledger.event_digest(e.originator_id, e.originator_version, e.topic, e.state) as digest
 from ledger.mail_outbox as m
-left join ledger.events as e on e.originator_id = m.stream_id and e.originator_version = m.version
+left join lateral (
+    select i.originator_id, i.originator_version, i.topic, i.state
+    from ledger.events as i
+    where i.originator_id = m.stream_id and i.originator_version = m.version
+    offset 0
+) as e on true
 where m.state = 'waiting'
 order by m.message_id
 
@@ -148,13 +153,13 @@ select exists(select from known) or exists(select from counted) as admitted
 -- Deletes what was counted longer than $2 ago, a bounded number at a time. Returns how many. A process's
 -- clock ($1) that is ahead makes nothing old.
 with gone as (
-    delete from ledger.mail_recipients where message_id in (
+    delete from ledger.mail_recipients where message_id = any(array(
         select message_id from ledger.mail_recipients
         where counted_at < least($1::timestamptz, now()) - $2::interval
         order by counted_at
         limit $3
         for update skip locked
-    )
+    ))
     returning 1
 )
 select count(*) as deleted from gone

@@ -157,12 +157,12 @@ where s.token_hash = $1 and s.wrapped = $2 and s.ended_at is null and u.setting 
 -- None takes back a later one. Forgets what is older than any mark ($2).
 with forgotten as (
     delete from ledger.sign_outs
-    where person_id in (
+    where person_id = any(array(
         select old.person_id from ledger.sign_outs as old
         where old.at < now() - $2::interval and old.person_id <> $1
         limit 100
         for update skip locked
-    )
+    ))
 )
 insert into ledger.sign_outs as known (person_id, at) values ($1, clock_timestamp())
 on conflict (person_id) do update set at = greatest(known.at, excluded.at)

@@ -74,7 +74,7 @@ select count(*) as deleted from gone
 -- name: delete_requests
 -- Deletes calls from before a moment, a bounded number at a time. Returns how many.
 with gone as (
-    delete from ledger.requests where request_id in (
+    delete from ledger.requests where request_id = any(array(
         select old.request_id
         from (
             select distinct partner_id from ledger.request_days
@@ -86,7 +86,7 @@ with gone as (
             limit $2
         ) as old
         limit $2
-    )
+    ))
     returning 1
 )
 select count(*) as deleted from gone

@@ -65,8 +65,10 @@ where
                     select from ledger.webhook_deliveries as earlier
                     where
                         earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
-                        and earlier.position < d.position
+                        and earlier.position + 0 < d.position
+                    offset 0
                 )
+            offset 0
         )
         or (
             exists(
@@ -168,7 +170,8 @@ select
         select from ledger.webhook_deliveries as earlier
         where
             earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
-            and earlier.position < d.position
+            and earlier.position + 0 < d.position
+        offset 0
     ) as in_turn
 from ledger.webhook_deliveries as d
 join ledger.webhook_queues as q using (endpoint_id)
@@ -188,7 +191,8 @@ update ledger.webhook_queues as q set waits_until = greatest(
                 select from ledger.webhook_deliveries as earlier
                 where
                     earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
-                    and earlier.position < d.position
+                    and earlier.position + 0 < d.position
+                offset 0
             )
     )
 )
@@ -310,7 +314,8 @@ with due as (
             select from ledger.webhook_deliveries as earlier
             where
                 earlier.endpoint_id = d.endpoint_id and earlier.subject = d.subject
-                and earlier.position < d.position
+                and earlier.position + 0 < d.position
+            offset 0
         )
     order by d.next_attempt_at, d.position
     limit $3

@@ -1,4 +1,4 @@
-"""`POST /claims` through the full service, compared with pgbench and the peer in each round."""
+"""`POST /claims` through the full service, beside pgbench, a bare server and the peer."""
 
 import json
 import statistics
@@ -92,8 +92,17 @@ def peer(stack: Stack, database: str, kind: str, workers: int) -> Iterator[Serve
         yield served
 
 
+@contextmanager
+def bare(stack: Stack, statements: Path, given: dict[str, str], url: str) -> Iterator[Served]:
+    """Run the bare server on a database of the same cluster."""
+    port = free_port()
+    command = [sys.executable, "-m", "tests.bench.bare", str(statements), json.dumps(given), url]
+    with stack.server([*command, str(port)], {}, port, "/") as served:
+        yield served
+
+
 def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> dict[str, Any]:
-    """Measure the three side by side in every round, so that they compare."""
+    """Measure them side by side in every round, so that they compare."""
     yardstick = stack.clone("pgbench")
     stack.execute(yardstick, NUMBER_STREAMS)
     stack.clone("post_claims")
@@ -109,6 +118,8 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
             run_load(served.port, requests, 16, 2)  # caches, prepared statements, pools
         given = payload(stack.url_of("post_claims")) | {"partners": str(len(stack.customers))}
         run_pgbench(yardstick, statements, given, 16, 1)
+        least = ending.enter_context(bare(stack, statements, given, yardstick))
+        run_load(least.port, requests, 16, 1)
         table: dict[str, Any] = {}
         for clients in options.clients:
             rounds: list[dict[str, float]] = []
@@ -118,6 +129,7 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
                 ours = run_load(service.port, requests, clients, options.seconds)
                 spent = {kind: used - before[kind] for kind, used in service.cpu().items()}
                 tps, mean_ms = run_pgbench(yardstick, statements, given, clients, options.seconds)
+                floor = run_load(least.port, requests, clients, options.seconds)
                 theirs = run_load(other.port, requests, clients, options.seconds)
                 rounds.append({
                     "service_per_second": ours.per_second,
@@ -127,11 +139,16 @@ def post_claims(stack: Stack, options: Options, say: Callable[[str], None]) -> d
                     "worker_cpu_ms_per_claim": spent["worker"] / ours.requests * 1000,
                     "pgbench_per_second": tps,
                     "pgbench_mean_ms": mean_ms,
+                    "bare_per_second": floor.per_second,
+                    "bare_p50_ms": floor.p50_ms,
                     "peer_per_second": theirs.per_second,
                     "peer_p50_ms": theirs.p50_ms,
                     "peer_p99_ms": theirs.p99_ms,
                     "of_pgbench": ours.per_second / tps,
+                    "of_bare": ours.per_second / floor.per_second,
                     "of_peer": ours.per_second / theirs.per_second,
+                    "bare_of_pgbench": floor.per_second / tps,
+                    "bare_of_peer": floor.per_second / theirs.per_second,
                 })  # fmt: skip
             table[str(clients)] = {
                 name: round(statistics.median(one[name] for one in rounds), 3) for name in rounds[0]

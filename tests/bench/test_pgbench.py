@@ -1,9 +1,10 @@
-"""The yardstick keeps running the service's statements when those change."""
+"""The yardsticks keep running the service's statements when those change."""
 
 import asyncio
 
 import pytest
 
+from tests.bench.bare import RESPONSE, BareServer
 from tests.bench.pgbench import payload, run_pgbench, script
 from tests.world import settings_for, world_on
 
@@ -15,7 +16,30 @@ async def unnumbered(database_url, tmp_path):
         yield one
 
 
-async def test_pgbench_runs_the_statements_of_post_claims(unnumbered, database_url, tmp_path):
+ADDED = """
+select
+    (select count(*) from live.claim_list),
+    (select count(*) from live.data_keys where master_key_id = '0123456789abcdef'),
+    (
+        select count(*) from live.claim_list
+        join live.events
+        on originator_id = stream_id and topic in ('ClaimCreated', 'FirstMessagePosted')
+    )
+"""
+
+
+class Written:
+    """Keeps what is written to it, as a transport."""
+
+    def __init__(self) -> None:
+        self.responses: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Keep a response."""
+        self.responses.append(data)
+
+
+async def test_yardsticks_run_the_statements_of_post_claims(unnumbered, database_url, tmp_path):
     """Each transaction adds what one claim adds: two events, a data key and a list row."""
     world = unnumbered
     partner = await world.partner()
@@ -24,15 +48,20 @@ async def test_pgbench_runs_the_statements_of_post_claims(unnumbered, database_u
     file.write_text(script())
     given = payload(database_url) | {"partners": "1"}
     rate, _ = await asyncio.to_thread(run_pgbench, database_url, file, given, 2, 1)
-    async with world.service.modes["live"].ledger.database.writes.connection() as connection:
-        claims, keyed, posted = await connection.fetchrow(
-            "select (select count(*) from live.claim_list), (select count(*) from live.data_keys"
-            " where master_key_id = '0123456789abcdef'), (select count(*) from live.claim_list"
-            " join live.events on originator_id = stream_id"
-            " and topic in ('ClaimCreated', 'FirstMessagePosted'))"
-        )
+    ledger = world.service.modes["live"].ledger
+    async with ledger.database.writes.connection() as connection:
+        claims, keyed, posted = await connection.fetchrow(ADDED)
+
+        transport = Written()
+        server = BareServer(script(), given, database_url)
+        for _ in range(2):
+            await server.answer(transport)
+        await server.close()
+        more = tuple(await connection.fetchrow(ADDED))
 
     assert rate > 0
     assert claims > 1
     assert keyed == claims - 1
     assert posted == 2 * claims
+    assert transport.responses == [RESPONSE] * 2
+    assert more == (claims + 2, keyed + 2, posted + 4)

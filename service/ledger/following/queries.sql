@@ -10,8 +10,13 @@ with batch as (
         b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from batch as b
-    join ledger.log as l using (position)
-    join ledger.events as e using (append_id)
+    cross join lateral (
+        select i.append_id from ledger.log as i where i.position = b.position offset 0
+    ) as l
+    cross join lateral (
+        select i.append_id, i.originator_id, i.originator_version, i.topic, i.state, i.mac
+        from ledger.events as i where i.append_id = l.append_id offset 0
+    ) as e
     window w as (order by b.position rows between unbounded preceding and 1 preceding)
 )
 select position, append_id, originator_id, originator_version, topic, state, mac
@@ -23,8 +28,12 @@ order by position
 -- The parked events of all subscribers.
 select p.read_model, p.position, p.stream_id, e.topic, p.error, p.parked_at
 from ledger.parked as p
-join ledger.log as l using (position)
-join ledger.events as e using (append_id)
+cross join lateral (
+    select i.append_id from ledger.log as i where i.position = p.position offset 0
+) as l
+cross join lateral (
+    select i.topic from ledger.events as i where i.append_id = l.append_id offset 0
+) as e
 order by p.read_model, p.position
 
 -- name: parked_queue
@@ -53,7 +62,9 @@ select
     s.position,
     (
         select e.state from ledger.log as l
-        join ledger.events as e using (append_id)
+        cross join lateral (
+            select i.state from ledger.events as i where i.append_id = l.append_id offset 0
+        ) as e
         where l.position > s.position
         order by l.position
         limit 1
@@ -83,6 +94,7 @@ select
                         e.originator_id = s.originator_id
                         and e.originator_version = s.originator_version
                         and e.topic = s.topic and e.state = s.state and e.mac = s.mac
+                    offset 0
                 )
             limit 1000
         ) as recent
@@ -115,8 +127,14 @@ with batch as (
         b.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,
         sum(octet_length(e.state)) over w as bytes_before
     from batch as b
-    left join ledger.events as e
-    on e.append_id = b.append_id and (e.topic = any($3::text[]) or e.topic <> all($4::text[]))
+    left join lateral (
+        select i.append_id, i.originator_id, i.originator_version, i.topic, i.state, i.mac
+        from ledger.events as i
+        where
+            i.append_id = b.append_id
+            and (i.topic = any($3::text[]) or i.topic <> all($4::text[]))
+        offset 0
+    ) as e on true
     window w as (order by b.position rows between unbounded preceding and 1 preceding)
 )
 select position, append_id, originator_id, originator_version, topic, state, mac

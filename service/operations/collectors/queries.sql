@@ -9,7 +9,9 @@ limit 1
 -- The state of the event after a position (its time is in there); no row where none has a number.
 select e.state
 from ledger.log as l
-join ledger.events as e using (append_id)
+cross join lateral (
+    select i.state from ledger.events as i where i.append_id = l.append_id offset 0
+) as e
 where l.position = $1::bigint + 1
 
 -- name: hand_over_backlog

@@ -124,7 +124,9 @@ select
     o.onboarding_id, o.partner_id, o.partner_user_id, o.state, o.started_at, o.completed_at,
     m.state as mail_state
 from ledger.onboardings as o
-left join ledger.mail_outbox as m on m.message_id = o.onboarding_id
+left join lateral (
+    select m.state from ledger.mail_outbox as m where m.message_id = o.onboarding_id offset 0
+) as m on true
 where o.entity_id = $1
 order by o.onboarding_id
 limit 20
@@ -296,5 +298,6 @@ where
         where
             e.originator_id = s.originator_id and e.originator_version = s.originator_version
             and e.topic = s.topic and e.state = s.state and e.mac = s.mac
+        offset 0
     )
 having count(*) > 0
