@@ -11,7 +11,7 @@ import random
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import asyncpg
 import uvloop
@@ -77,8 +77,7 @@ class _Requests(asyncio.Protocol):
         self._tasks: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is of no such class
 
     def data_received(self, data: bytes) -> None:
         if data.startswith(b"GET "):  # whether it runs
