@@ -15,7 +15,10 @@ from datetime import timedelta
 from typing import Final
 
 import msgspec
-from litestar.datastructures import Cookie, Headers
+from litestar.datastructures import Cookie, Headers, MutableScopeHeaders
+from litestar.enums import ScopeType
+from litestar.middleware import ASGIMiddleware
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http.bodies import AnyRequest
 from service.ledger.encryption import DecryptionFailed, decrypt, encrypt
@@ -74,6 +77,34 @@ _BOUND_TO: Final = " ".join(["form", *Carried.__struct_fields__]).encode()
 """A release whose forms are of another shape cannot open ours, nor we its: nothing waits there."""
 
 
+class WaitingForms(ASGIMiddleware):
+    """Ends what waits where its like has been sent meanwhile, from another tab.
+
+    It would be shown afterwards as if nothing had been sent.
+    """
+
+    scopes = (ScopeType.HTTP,)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
+        """Pass the request on, and forget the form that waits if this one was taken."""
+
+        async def ending(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:  # noqa: PLR2004 - no refusal
+                self._end(scope, MutableScopeHeaders.from_message(message))
+            await send(message)
+
+        await next_app(scope, receive, ending if scope.get("method") == "POST" else send)
+
+    def _end(self, scope: Scope, headers: MutableScopeHeaders) -> None:
+        state = scope["state"]
+        if "form" not in state or state.get("form_waits"):
+            return
+        carried = opened(form_key(state["keys"]), Headers.from_scope(scope))
+        if carried and carried.path == scope["path"]:
+            for cookie in forgotten():
+                headers.add("set-cookie", cookie.to_header(header=""))
+
+
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
     """Return the cookie in which a posted form waits; none where no form was read.
 
@@ -81,6 +112,7 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
     nobody's page wait where somebody has signed in since: it may be another person's.
     """
     state = request.scope["state"]
+    state["form_waits"] = True
     form: Mapping[str, str] | None = state.get("form")
     if form is None or CREDENTIAL in form:
         return []

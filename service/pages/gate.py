@@ -95,13 +95,17 @@ def page_guard(
 
 
 def _keeping_forms(guard: PageGuard) -> PageGuard:
-    """Return a guard that reads a form before its sender is led away: it waits for them."""
+    """Return a guard that reads a form before its sender is led away: it waits for them.
+
+    And before somebody is refused: the form may be of who was signed in when its page was opened.
+    """
 
     async def keeping(connection: AnyConnection, handler: BaseRouteHandler) -> None:
         try:
             await guard(connection, handler)
-        except (SignInNeeded, ProofNeeded):
-            if isinstance(connection, Request):
+        except (SignInNeeded, ProofNeeded, Refusal) as reason:
+            is_limited = isinstance(reason, Refusal) and reason.code == "rate_limited"
+            if isinstance(connection, Request) and not is_limited:
                 await read_form(connection)
             raise
 

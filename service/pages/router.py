@@ -8,6 +8,7 @@ from litestar.routes import HTTPRoute
 from service.http.answered import answered
 from service.http.router import OneOffRouter
 from service.pages.assets import asset_routes
+from service.pages.carried import WaitingForms
 from service.pages.gate import PageGuard
 from service.pages.shell import EXCEPTION_HANDLERS
 from service.pages.site_map import SiteMap
@@ -23,7 +24,7 @@ def pages_routers(visits: Visits, guard: PageGuard, routers: Sequence[Router]) -
     pages = OneOffRouter(
         "/",
         route_handlers=list(routers),
-        middleware=[visits],
+        middleware=[visits, WaitingForms()],
         guards=[guard],
         before_request=read_form,
         exception_handlers=answered(EXCEPTION_HANDLERS),

@@ -213,6 +213,44 @@ async def test_what_was_entered_survives_a_proof(people, monkeypatch):
     assert asked == PROVED
 
 
+async def test_what_was_sent_from_another_tab_waits_no_longer(people):
+    """What its page would say of it, that nothing has been sent, is not true any more."""
+    place, other = (
+        next(one for one in people.places if one.route == f"{CONSOLE}/{path}")
+        for path in ("team", "webhooks")
+    )
+    visitor = await Visitor(people.world).sign_in(place.email)
+    form = await form_at(visitor, place)
+    await stranger(visitor)
+    await visitor.post(place.path, **FORMS[place.route])
+    await visitor.sign_in(place.email)
+    assert (await visitor.post(other.path, url="none")).status_code == 400
+    assert (await visitor.post(place.path, email="none")).status_code == 400
+    assert visitor.client.cookies.get(FORM_COOKIE)
+    assert (await visitor.post(place.path, **FORMS[place.route])).status_code == 303
+    assert not visitor.client.cookies.get(FORM_COOKIE)
+    assert (await form_at(visitor, place)).fields == form.fields
+
+
+async def test_what_was_entered_survives_somebody_else_signing_in(people):
+    """Also where the page is not theirs: they are told so, and the form waits for its sender."""
+    with every_row() as row:
+        for place in people.places:
+            if place.route not in FORMS or not place.route.startswith((CONSOLE, BACKOFFICE)):
+                continue
+            with row(place.route):
+                visitor = await Visitor(people.world).sign_in(place.email)
+                form = await form_at(visitor, place)
+                changed, token = form.changed(), visitor.csrf
+                await visitor.sign_in(SECOND)
+                visitor.csrf = token
+                assert (await visitor.post(place.path, **form.posted(changed))).status_code == 409
+                await visitor.sign_in(SECOND)
+                assert (await form_at(visitor, place)).fields in ({}, form.fields)
+                await visitor.sign_in(place.email)
+                assert (await form_at(visitor, place)).fields == changed
+
+
 async def test_a_press_that_had_to_wait_is_said_to_have_done_nothing(people):
     """Of every form without a field to fill in, such as a confirmation: once, and in its place."""
     found = set[str]()
