@@ -15,7 +15,7 @@ from standardwebhooks import Webhook
 from service.ledger.service_keys import Secrets
 
 OVERLAP: Final = timedelta(hours=24)
-"""For so long the secret before a rotated one signs, too."""
+"""For so long the secret before a rotated one signs, too; unless it is rotated again."""
 
 
 class SigningKeys(NamedTuple):
@@ -55,9 +55,14 @@ def signing_now(
     secrets: Secrets, endpoint_id: str, version: int, rotated_at: datetime | None, now: datetime
 ) -> list[SigningKeys]:
     """Return the keys that sign now: those of the version before, too, for a day after it ended."""
-    overlaps = rotated_at is not None and now < rotated_at + OVERLAP
-    versions = [version, version - 1] if overlaps else [version]
+    versions = [version, version - 1] if overlap_end(rotated_at, now) else [version]
     return [signing_keys(secrets, endpoint_id, one) for one in versions]
+
+
+def overlap_end(rotated_at: datetime | None, now: datetime) -> datetime | None:
+    """Return until when the secret before the present one signs; None where it does no longer."""
+    end = rotated_at and rotated_at + OVERLAP
+    return end if end and now < end else None
 
 
 def headers(keys: list[SigningKeys], message_id: str, at: datetime, body: str) -> dict[str, str]:

@@ -172,8 +172,11 @@ async def test_an_endpoint_is_changed_rotated_paused_and_removed(world, develope
     assert first.shown_secret in secret
     assert first.shown_public_key in secret
     assert first.shown_secret not in html.unescape((await visitor.get(one)).text)
+    ends = "the previous one ends at once"
+    assert ends not in await shown(visitor, one)
     for _ in range(2):
         assert (await visitor.post(f"{one}/rotate", secret_version="2")).status_code == 303
+    assert ends in await shown(visitor, one)
     secret = html.unescape((await visitor.post(f"{one}/secret")).text)
     assert (first.shown_secret in secret, second.shown_secret in secret) == (True, True)
     changed = await save(visitor, one, url="https://other.example.com/", **ALL)

@@ -53,6 +53,7 @@ def test_the_secret_before_signs_for_a_day():
     assert signs(now - OVERLAP + timedelta(seconds=1)) == [current, before]
     assert signs(now - OVERLAP) == [current]
     assert signs(None, 1) == [before]
+    assert before not in signs(now, 3), "rotated again"
     both = headers(signing_now(SECRETS, "whe_1", 2, now, now), "evt_1", now, BODY)
     for secret in (current, before):
         Webhook(secret).verify(BODY, both)

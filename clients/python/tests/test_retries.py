@@ -1,10 +1,15 @@
 """What is retried follows the document, and waits as the service asks."""
 
 import json
+import time
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 
+import httpx2
 import pytest
 from claim_ledger_client import Retries, operations
+from claim_ledger_client._connection import answer_of
 from claim_ledger_client.api_errors import BY_CODE
 from claim_ledger_client.errors import (
     ApiError,
@@ -62,6 +67,20 @@ def test_the_wait_is_never_shorter_than_asked():
     waits = [Patience(Retries()).wait_seconds(CREATE_CLAIM, limited(17)) for _ in range(50)]
     assert all(wait is not None and 17 <= wait <= 17.25 for wait in waits)
     assert len(set(waits)) > 1
+
+
+def test_a_proxy_may_say_by_a_date_how_long_to_wait():
+    """In an answer without a code; what is no date asks for nothing, and a date that is past."""
+    later = datetime.fromtimestamp(time.time() + 3_600, UTC)
+    past = "Mon, 02 Jan 2006 15:04:05 GMT"
+    asked = []
+    for after in (format_datetime(later, usegmt=True), past, "soon", "", "Mon, 99 Jan 2006"):
+        with pytest.raises(UnreadableAnswerError) as caught:
+            answer_of(503, httpx2.Headers({"Retry-After": after}), b"bad", dict)
+        asked.append(caught.value.retry_after_seconds)
+    assert asked[0] is not None
+    assert 3_590 <= asked[0] <= 3_600
+    assert asked[1:] == [0, None, None, None]
 
 
 def test_waits_grow_and_end():

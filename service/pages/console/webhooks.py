@@ -26,7 +26,7 @@ from service.pages.visit import expected_version, form_of
 from service.webhooks.commands import EndpointCommands
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.queues import LISTED_MAX, Queues
-from service.webhooks.signing import signing_now
+from service.webhooks.signing import overlap_end, signing_now
 
 WEBHOOKS: Final = {"page": Page("approved", "webhooks.nav", ACTIVITY)}
 
@@ -103,7 +103,8 @@ class WebhookPages:
             delivered=delivered,
             older=place((last["delivered_at"], str(last["position"]))) if last else None,
             is_first=at is None,
-            now=self.commands.clock(),
+            now=(now := self.commands.clock()),
+            overlap_end=overlap_end(endpoint["secret_rotated_at"], now),
             types=all_types,
             chosen=_ticked(form) if is_back else known.types or all_types,
             form=form,

@@ -1,9 +1,13 @@
 """What both clients are made of: checked settings, and requests and answers as bytes."""
 
+import math
 import platform
 import re
 import ssl
+import time
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, TypeVar
 from urllib.parse import quote, urlsplit
@@ -106,8 +110,7 @@ def answer_of(status: int, headers: httpx2.Headers, body: bytes, into: type[T]) 
 
 
 def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> ClaimLedgerError:
-    after = headers.get("Retry-After", "")
-    retry_after = int(after) if after.isascii() and after.isdigit() else None
+    retry_after = _seconds(headers.get("Retry-After", ""))
     try:
         error = msgspec.json.decode(body, type=Error)
     except msgspec.MsgspecError:
@@ -121,3 +124,14 @@ def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> ClaimLedgerEr
         retry_after_seconds=retry_after,
         charged="X-RateLimit-Limit" in headers,
     )
+
+
+def _seconds(after: str) -> int | None:
+    """Return the seconds of `Retry-After`, which a proxy may write as a date (RFC 9110, 10.2.3)."""
+    if after.isascii() and after.isdigit():
+        return int(after)
+    try:
+        wait = parsedate_to_datetime(after) - datetime.fromtimestamp(time.time(), UTC)
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return max(0, math.ceil(wait.total_seconds()))
