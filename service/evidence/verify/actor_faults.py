@@ -19,7 +19,6 @@ class Late(NamedTuple):
     fault: Fault
     append_id: int
     stream: UUID
-    version: int
     at: str
     until: str
 

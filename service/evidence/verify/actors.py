@@ -211,8 +211,7 @@ class Actors:
             self._found(row.position, actor, why)
             return
         fault = actor_fault(row.position, actor, why)
-        place = (row.append_id, row.originator_id, row.originator_version)
-        self._late.append(Late(fault, *place, at, last.until))
+        self._late.append(Late(fault, row.append_id, row.originator_id, at, last.until))
 
     def _found(self, position: int, actor: str, why: str) -> None:
         fault = actor_fault(position, actor, why)

@@ -30,7 +30,7 @@ from service.evidence.verify.expectations import Evidence, Expectations, unpubli
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.kept_nodes import nodes_fault
 from service.evidence.verify.known_actors import Accounts, known_actors
-from service.evidence.verify.late_actors import numbered, settled
+from service.evidence.verify.late_actors import settled
 from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.public_ids import public_ids_fault
 from service.evidence.verify.published_leaves import leaves_fault
@@ -188,7 +188,7 @@ async def verify(
         if event_keys is None:  # what waits in this ledger has registered them
             unproven += sum(map(walk.rows.streams.has_begun, lacking))
         faults = walk.confirmed if walk.actors is None else walk.actors.faults()
-        faults = await settled(connection, schema, faults, numbered)
+        faults = await settled(connection, schema, faults)
         return verdict.with_actors(faults.told, faults.number, unproven)
 
 

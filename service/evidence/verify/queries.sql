@@ -237,8 +237,24 @@ from ledger.public_ids
 where public_id = any(array(select d collate "C" from string_to_table($1::text, '"') as t (d)))
 
 -- name: late_before
--- Of some events ($1), the times of the $2 numbered ones that were appended before each; null where one says
--- none at its beginning.
+-- Of some events ($1, of the streams $2), the times of the $3 numbered ones that were appended before each;
+-- null where one says none at its beginning. One that was set aside, and written again as it was, counts
+-- as appended when it was at first.
+with firsts as (
+    select e.append_id, min(s.append_id) as first
+    from ledger.set_aside as s
+    cross join lateral (
+        select e.append_id
+        from ledger.events as e
+        where
+            e.originator_id = s.originator_id and e.originator_version = s.originator_version
+            and e.topic = s.topic and e.state = s.state and e.mac is not distinct from s.mac
+        offset 0
+    ) as e
+    where s.originator_id = any($2::uuid[])
+    group by e.append_id
+)
+
 select
     d.append_id,
     array(
@@ -250,31 +266,14 @@ select
             select e.state
             from ledger.events as e
             join ledger.log as l on l.append_id = e.append_id
-            where e.append_id < d.append_id
+            where e.append_id < least(d.append_id, f.first)
             order by e.append_id desc
-            limit $2
+            limit $3
         ) as b
     ) as times
 from unnest($1::bigint[]) as d (append_id)
+left join firsts as f on f.append_id = d.append_id
 order by d.append_id
-
--- name: late_taken_back
--- The records ($3: their topic) among the $2 events appended after one that name a stream ($5), of at most $4
--- bytes, numbered or about to be; eight of them, since others may write some, too.
-select
-    l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state,
-    case when octet_length(e.mac) > 64 then '' else e.mac end as mac
-from ledger.events as e
-left join ledger.log as l on l.append_id = e.append_id
-where
-    e.append_id > $1 and e.append_id <= $1 + $2::bigint and e.topic = $3
-    and octet_length(e.state) <= $4::integer and position($5::bytea in e.state) > 0
-    and (
-        l.append_id is not null
-        or exists(select from ledger.pending as p where p.append_id = e.append_id)
-    )
-order by e.append_id
-limit 8
 
 -- name: misdated
 -- The first checkpoint whose date cannot be right, why, and how many there are: beyond $1, before an

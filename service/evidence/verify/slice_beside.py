@@ -133,8 +133,7 @@ class Beside:
             )
             for row in self._binding.ours(begun):
                 streams.put(row["originator_id"], 1, 1)
-        connection, ours = self._transaction.connection, self._binding.ours
-        faults = await settled(connection, self._ledger, actors.faults(), ours)
+        faults = await settled(self._transaction.connection, self._ledger, actors.faults())
         found = self.findings[ACTORS].with_faults(faults.first, faults.number)
         self.findings[ACTORS] = found
         self._before = [*self._before, *(row.state for row in rows)][-BEFORE_MAX:]
