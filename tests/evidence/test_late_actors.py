@@ -2,8 +2,10 @@
 
 from functools import partial
 
+import msgspec
 import pytest
 
+from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.set_aside import newest_set_aside, take_back
 from service.evidence.verify import actors as actors_module
 from service.evidence.verify import slices as slices_module
@@ -16,7 +18,8 @@ from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from tests.evidence.checkpointing import KEY
-from tests.evidence.watched import by_parts
+from tests.evidence.watched import WAITS, by_parts
+from tests.ledger.raw_events import number_past_the_sequencer
 
 CAUSE = Cause("system:installation", "r")
 HELD = "delete from live.pending returning append_id"
@@ -56,10 +59,10 @@ async def number(watched):
         pass
 
 
-async def faults(watched, parts=None):
-    """Return how many faults of actors a verification with the keys finds."""
+async def faults(watched, parts=None, *, with_keys=True):
+    """Return how many faults of actors a verification finds."""
     live, accounts = watched.live, watched.accounts
-    known = Accounts(accounts.database, await accounts.event_keys())
+    known = Accounts(accounts.database, await accounts.event_keys() if with_keys else None)
     tried = []
     async with live.database.background.transaction(60) as connection:
         found = await verify(
@@ -67,12 +70,26 @@ async def faults(watched, parts=None):
             "live",
             Evidence([KEY]),
             accounts=known,
-            event_keys=await live.event_keys(),
+            event_keys=await live.event_keys() if with_keys else None,
             confirm=parts and partial(by_parts, tried, parts),
         )
     assert found.fault is None
     assert tried == ([] if parts is None else [True])
     return found.actor_faults
+
+
+async def without_the_keys(watched):
+    """Return the faults that parts and the walk find that trust only what is signed."""
+    await Checkpoints(watched.accounts, [KEY], None).make()
+    return [await faults(watched, parts, with_keys=False) for parts in (None, 1, 3)]
+
+
+def forge(owner):
+    """Have events of a later year wait, more than there are others; return their append_ids."""
+    meta = {"at": "2030-01-01T00:00:00.000000Z", "actor": "system:documents"}
+    state = msgspec.json.encode({"class_version": 1, "meta": meta, "data": {}})
+    columns = (None, "DocumentFlagged", state, b"\1" + bytes(32))
+    return [owner.execute(WAITS.format("live"), columns).fetchone()[0] for _ in range(BEFORE_MAX)]
 
 
 async def each_way(watched):
@@ -137,6 +154,47 @@ async def test_what_is_appended_late_is_a_finding(watched, leaver, owner):
     watched.days += 1
     await take_back(watched.live, hidden.set_aside_id, "hidden", Cause(CAUSE.actor, "r"))
     assert await each_way(watched) == [1] * 4
+
+
+async def test_without_the_keys_what_is_not_signed_makes_nothing_late(watched, leaver, owner):
+    """Whoever has the login numbers forged events before a genuine one."""
+    await number(watched)
+    forged = forge(owner)
+    await watched.append(leaver)
+    ((genuine,),) = owner.execute("select max(append_id) from live.pending").fetchall()
+    for append_id in (*forged, genuine):
+        number_past_the_sequencer(owner, append_id, "live")
+    await watched.staff.remove("u@example.com", CAUSE)
+    await Sequencer(watched.accounts).number_committed()
+    assert await without_the_keys(watched) == [0] * 3
+
+
+async def test_without_the_keys_nothing_that_is_signed_is_late_by_what_is_not(
+    watched, leaver, owner
+):
+    """Nor by forged events that were appended before it, and numbered after the checkpoint."""
+    await number(watched)
+    forged = forge(owner)
+    await watched.append(leaver)
+    ((genuine,),) = owner.execute("select max(append_id) from live.pending").fetchall()
+    owner.execute(HELD)
+    await leave(watched)
+    owner.execute(PUT_BACK, (genuine,))
+    await number(watched)
+    await Checkpoints(watched.live, [KEY], None).make()
+    for append_id in forged:
+        number_past_the_sequencer(owner, append_id, "live")
+    assert await without_the_keys(watched) == [0] * 3
+
+
+async def test_without_the_keys_what_is_late_is_a_finding_once_it_is_signed(watched, leaver):
+    """Before that, it may be anybody's."""
+    await leave(watched)
+    watched.days -= 1
+    await watched.act(leaver)
+    assert await without_the_keys(watched) == [0] * 3
+    await Checkpoints(watched.live, [KEY], None).make()
+    assert await without_the_keys(watched) == [1] * 3
 
 
 async def test_more_than_are_looked_at_again_are_findings(watched, leaver, monkeypatch):

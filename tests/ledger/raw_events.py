@@ -1,7 +1,7 @@
 """Writing events as they stand, past codec and projectors: damaged, of later releases, forged."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, LiteralString, NamedTuple
 from uuid import UUID
 
 import psycopg
@@ -11,6 +11,17 @@ from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
 _WRITE = queries("service.ledger").write
+_HEAD: Final = "select size, tree from {}.head for update"
+_UNQUEUED: Final = "delete from {}.pending where append_id = %s"
+_NUMBERED: Final = """
+insert into {0}.log
+select %s, append_id, {0}.leaf_hash(
+    %s, append_id, originator_id, originator_version, topic, state
+)
+from {0}.events where append_id = %s
+returning leaf_hash
+"""
+_NEXT_HEAD: Final = "update {}.head set size = %s, tree = %s"
 
 
 class RawEvent(NamedTuple):
@@ -52,22 +63,19 @@ def put_into_log(owner: psycopg.Connection, position: int, event: RawEvent) -> i
     return row[0]
 
 
-def number_past_the_sequencer(owner: psycopg.Connection, append_id: int) -> int:
-    """Number an event of accounts that waits as that login can, with its hash; return where."""
-    owner.execute("set role claim_ledger_accounts")
-    row = owner.execute("select size, tree from accounts.head for update").fetchone()
+def number_past_the_sequencer(
+    owner: psycopg.Connection, append_id: int, ledger: LiteralString = "accounts"
+) -> int:
+    """Number an event of a ledger that waits as that login can, with its hash; return where."""
+    owner.execute(f"set role claim_ledger_{ledger}")
+    row = owner.execute(_HEAD.format(ledger)).fetchone()
     assert row is not None
     tree, position = CompactRange.from_bytes(*row), row[0] + 1
-    owner.execute("delete from accounts.pending where append_id = %s", [append_id])
-    leaf = owner.execute(
-        "insert into accounts.log select %s, append_id, accounts.leaf_hash(%s, append_id,"
-        " originator_id, originator_version, topic, state) from accounts.events"
-        " where append_id = %s returning leaf_hash",
-        [position, position, append_id],
-    ).fetchone()
+    owner.execute(_UNQUEUED.format(ledger), [append_id])
+    leaf = owner.execute(_NUMBERED.format(ledger), [position, position, append_id]).fetchone()
     assert leaf is not None
     tree.append(leaf[0])
-    owner.execute("update accounts.head set size = %s, tree = %s", [position, tree.to_bytes()])
+    owner.execute(_NEXT_HEAD.format(ledger), [position, tree.to_bytes()])
     owner.execute("reset role")
     return position
 

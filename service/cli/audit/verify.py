@@ -174,7 +174,8 @@ async def verify(
     `events` say which. It only reads, and needs public keys alone: CLAIM_LEDGER_MASTER_KEYS may be
     absent. With them, it also checks that this service wrote every event, those that wait for their
     numbers included. Without them, an event that no signed checkpoint covers yet may say that
-    somebody could act: `unproven_actors` counts those.
+    somebody could act: `unproven_actors` counts those. None is compared with the times of those
+    before it, by which one that is dated back would be found.
     """
     service = target.service
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)

@@ -29,6 +29,8 @@ LATE_MAX: Final = 1000
 """More events that seem to be late are faults without another look, of each part of a log."""
 ENTITIES_LATE_MAX: Final = 4096
 """An entity that acts may be registered by the same transaction, and numbered a little later."""
+ALL_PROVEN: Final = (1 << 63) - 1
+"""The last position: whoever wrote an event is checked, wherever it is."""
 SYSTEM: Final = frozenset(
     {"checkpoints", "dev", "documents", "installation", "sandbox", "webhooks"}
 )
@@ -81,11 +83,17 @@ class Begun(Protocol):
 class Actors:
     """Takes the sound rows of a log in order; its memory grows only with the number of actors."""
 
-    def __init__(self, ledger: str, known: KnownActors, streams: Begun) -> None:
-        """`streams` are those that the log has begun so far."""
+    def __init__(
+        self, ledger: str, known: KnownActors, streams: Begun, proven: int = ALL_PROVEN
+    ) -> None:
+        """`streams` are those that the log has begun so far.
+
+        Nobody knows who wrote what is beyond the position `proven`: no event there is late.
+        """
         self._ledger = ledger
         self._known = known
         self._streams = streams
+        self._proven = proven
         self._spans: dict[str, Sequence[Span]] = {}
         self.before = deque[str](maxlen=BEFORE_MAX)
         self.open_since: dict[str, str] = {}
@@ -139,7 +147,11 @@ class Actors:
         wrong = _wrong(spans, at)
         if wrong is not None:
             self._found(row.position, actor, wrong)
-        elif spans[-1].until != NEVER and is_late(self.before, at, spans[-1].until):
+        elif (
+            spans[-1].until != NEVER
+            and row.position <= self._proven
+            and is_late(self.before, at, spans[-1].until)
+        ):
             self._found_late(row, actor, spans[-1], at)
 
     def waiting(self) -> list[UUID]:

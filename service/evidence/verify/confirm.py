@@ -20,7 +20,7 @@ from uuid import UUID
 from service.core.progress import Advance
 from service.core.spares import Spares
 from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, actor_fault
-from service.evidence.verify.actors import Actors
+from service.evidence.verify.actors import ALL_PROVEN, Actors
 from service.evidence.verify.known_actors import KnownActors
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
 from service.evidence.verify.part_process import PartFailed, PartPlace, check_in, server_of
@@ -39,11 +39,12 @@ _SQL = queries("service.evidence.verify")
 
 
 class Judges(NamedTuple):
-    """What the rows of a ledger are checked against."""
+    """What the rows of a ledger are checked against. `proven` is that of `Actors`."""
 
     schema: str
     keys: EventKeys | None
     actors: KnownActors | None
+    proven: int = ALL_PROVEN
 
 
 class Reading(NamedTuple):
@@ -110,6 +111,7 @@ def tasks_of(judges: Judges, size: int, sizes: Iterable[int], count: int) -> lis
             [cut for cut in cuts if after < cut and (end is None or cut <= end)],
             judges.keys,
             judges.actors,
+            judges.proven,
         )
         for after, end in zip(ends, [*ends[1:], None], strict=True)
     ]

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.lineages import lineages_of
+from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.note import NoteInvalid, NoteKey
 from service.evidence.replay.footing import binds
 from service.evidence.rolled_back import rolled_back
@@ -206,7 +206,10 @@ async def known_actors(
     ):
         said = await connection.fetch(_BOUND.on(schema), boundary_stream(schema), BOUND_TOPIC)
         binding = None if keys is None else binding_of(schema, keys, said)
-        proven = 0 if keys else await _proven_size(connection, schema, keys_of_notes)
+        proven = 0
+        if keys is None:
+            lineages = await lineages_of(connection, schema, keys_of_notes)
+            proven = await proven_size(connection, schema, keys_of_notes, lineages)
         cursor = await connection.cursor(_SQL.people.on(schema), list(TOPICS), STATE_BYTES_MAX)
         while rows := await cursor.fetch(_ROWS_MAX):
             counted = _by_checkpoint(rows, known, proven) if binding is None else binding.ours(rows)
@@ -215,9 +218,10 @@ async def known_actors(
     return known
 
 
-async def _proven_size(connection: Connection, schema: str, keys: Sequence[NoteKey]) -> int:
+async def proven_size(
+    connection: Connection, schema: str, keys: Sequence[NoteKey], lineages: Lineages
+) -> int:
     """Return the size of the largest checkpoint that is signed and binds the log."""
-    lineages = await lineages_of(connection, schema, keys)
     asked = (_CHECKPOINTS_MAX, _NOTE_BYTES_MAX)
     for size, origin, note in await connection.fetch(_SQL.people_signed.on(schema), *asked):
         with suppress(NoteInvalid):

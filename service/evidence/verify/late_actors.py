@@ -7,20 +7,25 @@ by their append_ids, the first time that it was. Few events come here, if any.
 """
 
 from service.evidence.verify.actor_faults import ActorFaults
-from service.evidence.verify.actors import BEFORE_MAX, is_late
+from service.evidence.verify.actors import ALL_PROVEN, BEFORE_MAX, is_late
 from service.ledger.database import Connection
 from service.ledger.sql import queries
 
 _SQL = queries("service.evidence.verify")
 
 
-async def settled(connection: Connection, schema: str, faults: ActorFaults) -> ActorFaults:
-    """Return what is left of the faults once those are looked at that may only be late."""
+async def settled(
+    connection: Connection, schema: str, faults: ActorFaults, proven: int = ALL_PROVEN
+) -> ActorFaults:
+    """Return what is left of the faults once those are looked at that may only be late.
+
+    Only events up to the position `proven` count: nobody knows who wrote the others.
+    """
     late = {one.append_id: one for one in faults.late}
     if not late:
         return faults
     found = faults._replace(late=())
-    asked = (sorted(late), list({one.stream for one in faults.late}), BEFORE_MAX)
+    asked = (sorted(late), list({one.stream for one in faults.late}), BEFORE_MAX, proven)
     for row in await connection.fetch(_SQL.late_before.on(schema), *asked):
         one = late[row["append_id"]]
         times = [at for at in row["times"] if at is not None]

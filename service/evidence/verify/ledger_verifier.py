@@ -23,13 +23,13 @@ from service.core.spares import NO_SPARES, Spares
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Fault, Verdict
-from service.evidence.verify.actors import Actors
+from service.evidence.verify.actors import ALL_PROVEN, Actors
 from service.evidence.verify.confirm import Judges, Reading, confirmed
 from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.expectations import Evidence, Expectations, unpublished
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.kept_nodes import nodes_fault
-from service.evidence.verify.known_actors import Accounts, known_actors
+from service.evidence.verify.known_actors import Accounts, known_actors, proven_size
 from service.evidence.verify.late_actors import settled
 from service.evidence.verify.pinpoint import pinpoint
 from service.evidence.verify.public_ids import public_ids_fault
@@ -154,7 +154,10 @@ async def verify(
     actors = None
     if accounts is not None:  # only now, when the snapshot was taken
         actors = await known_actors(accounts, evidence.keys, DEADLINE_SECONDS)
-    judges = Judges(schema, event_keys, actors)
+    proven = ALL_PROVEN
+    if event_keys is None:  # before a checkpoint is signed, MACs are checked
+        proven = await proven_size(connection, schema, evidence.keys, lineages)
+    judges = Judges(schema, event_keys, actors, proven)
     with ExitStack() as ending:
         walk = ending.enter_context(closing(Walk(expectations.by_size)))
         await connection.fetchrow(_SQL.plan.on(schema), "off")
@@ -188,7 +191,7 @@ async def verify(
         if event_keys is None:  # what waits in this ledger has registered them
             unproven += sum(map(walk.rows.streams.has_begun, lacking))
         faults = walk.confirmed if walk.actors is None else walk.actors.faults()
-        faults = await settled(connection, schema, faults)
+        faults = await settled(connection, schema, faults, proven)
         return verdict.with_actors(faults.told, faults.number, unproven)
 
 
@@ -196,7 +199,7 @@ def _new_walk(judges: Judges, expectations: Expectations) -> Walk:
     macs = None if judges.keys is None else Macs(judges.schema, judges.keys)
     walk = Walk(expectations.by_size, macs)
     if judges.actors is not None:
-        walk.actors = Actors(judges.schema, judges.actors, walk.rows.streams)
+        walk.actors = Actors(judges.schema, judges.actors, walk.rows.streams, judges.proven)
     return walk
 
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.evidence.verify.actor_faults import ActorFaults
-from service.evidence.verify.actors import BEFORE_MAX, WHO, Actors
+from service.evidence.verify.actors import ALL_PROVEN, BEFORE_MAX, WHO, Actors
 from service.evidence.verify.known_actors import NEVER, UNREADABLE, KnownActors
 from service.evidence.verify.part_macs import Odd, PartMacs
 from service.evidence.verify.public_ids import BEGINS, ID_BYTES_MAX, are_kept
@@ -60,7 +60,7 @@ class Task(NamedTuple):
     """The part of a log after a position up to `end`; None: up to the log's end.
 
     `cuts` are the sizes within it at which the tree is wanted. Without `keys`, who wrote the events
-    is not checked; without `actors`, who could act is not.
+    is not checked; without `actors`, who could act is not. `proven` is that of `Actors`.
     """
 
     schema: str
@@ -69,6 +69,7 @@ class Task(NamedTuple):
     cuts: Sequence[int]
     keys: EventKeys | None
     actors: KnownActors | None
+    proven: int = ALL_PROVEN
 
 
 class PartOutcome(NamedTuple):
@@ -125,7 +126,7 @@ class PartCheck:
         self._ids_are_kept = True
         self._actors: Actors | None = None
         if task.actors is not None:
-            self._actors = Actors(task.schema, task.actors, self._streams)
+            self._actors = Actors(task.schema, task.actors, self._streams, task.proven)
         self._step = _Step(task.after, (), b"", is_ascending=True)
         self._seen = 0
         self._rest: bytes = b""

@@ -237,9 +237,9 @@ from ledger.public_ids
 where public_id = any(array(select d collate "C" from string_to_table($1::text, '"') as t (d)))
 
 -- name: late_before
--- Of some events ($1, of the streams $2), the times of the $3 numbered ones that were appended before each;
--- null where one says none at its beginning. One that was set aside, and written again as it was, counts
--- as appended when it was at first.
+-- Of some events ($1, of the streams $2), the times of the $3 ones up to a position ($4) that were appended
+-- before each; null where one says none at its beginning. One that was set aside, and written again as it
+-- was, counts as appended when it was at first.
 with firsts as (
     select e.append_id, min(s.append_id) as first
     from ledger.set_aside as s
@@ -266,7 +266,7 @@ select
             select e.state
             from ledger.events as e
             join ledger.log as l on l.append_id = e.append_id
-            where e.append_id < least(d.append_id, f.first)
+            where e.append_id < least(d.append_id, f.first) and l.position <= $4::bigint
             order by e.append_id desc
             limit $3
         ) as b
