@@ -24,14 +24,16 @@ UNLISTED_SECONDS_MAX: Final = 3.0
 """A person waits for the check before an erasure; `reapply` takes all the time that it needs."""
 
 
-def erasure_list(target: Target) -> ErasureList:
+def erasure_list(target: Target, *, takes_without_mac: bool = False) -> ErasureList:
     """Return the list outside the database; raises ClickException if none is configured."""
-    if target.service.archive is None:
+    service = target.service
+    if service.archive is None:
         raise click.ClickException(
             "an erasure is recorded outside the database too, or a restored backup would undo it: "
             "set CLAIM_LEDGER_ARCHIVE_URL"
         )
-    return ErasureList(target.service.archive)
+    secrets = service.secrets.get
+    return ErasureList(service.archive, secrets, takes_without_mac=takes_without_mac)
 
 
 @asynccontextmanager

@@ -20,6 +20,7 @@ from service.core.counted import counted
 from service.ledger.encryption import KEY_BYTES
 from service.ledger.ledger import Ledger
 from service.ledger.scan import appended
+from service.privacy.erasure_list import ErasureList
 from service.privacy.faulty_keys import FaultyKey, faulty_by_list, faulty_by_log, faulty_in
 from service.privacy.lost_keys import NAMED_MAX, find_lost_keys
 from service.privacy.rotation import (
@@ -140,8 +141,10 @@ async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
     async for one in faulty_by_log(service.accounts):
         yield one
     if service.archive is not None:
+        secrets = service.secrets.get
+        listed = ErasureList(service.archive, secrets, takes_without_mac=True)  # it applies none
         for mode in service.modes.values():
-            async for one in faulty_by_list(mode.ledger, service.archive):
+            async for one in faulty_by_list(mode.ledger, listed):
                 yield one
 
 

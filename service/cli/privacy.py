@@ -95,15 +95,24 @@ async def find(target: Target, email: str) -> Fields:
 
 
 @team_command
-async def reapply(target: Target) -> Fields:
+@click.option(
+    "--without-mac",
+    is_flag=True,
+    help="Also apply entries without a MAC, as earlier releases wrote them. It trusts everybody "
+    "who could write to the archive: they can add such an entry, or alter one and remove its MAC, "
+    "and it destroys the keys that it names.",
+)
+async def reapply(target: Target, *, without_mac: bool) -> Fields:
     """After a restore, redo every listed erasure that the database does not show.
 
     All keys come first, then documents. A failure is listed under `faults`, does not hold up the
     rest, and makes it exit with 1; `keys_left` counts the keys that are still there. So do erasures
     that the database shows but the list lacks, and checkpoints of which the archive has none: it is
-    then the list of another installation, or only a part of it.
+    then the list of another installation, or only a part of it. An entry that this service did not
+    write is such a failure. So is one without a MAC: compare it with your records before you pass
+    `--without-mac`.
     """
-    listed = erasure_list(target)
+    listed = erasure_list(target, takes_without_mac=without_mac)
     modes = target.service.privacy(listed)
     names = await listed.names()
     again = Reapply(listed, modes, partial(signed_out, target), target.cause)

@@ -1,5 +1,12 @@
-"""The list of erasures, kept outside the database, because a restored backup lacks later ones."""
+"""The list of erasures, kept outside the database, because a restored backup lacks later ones.
 
+Each entry has a MAC, because it destroys keys when it is applied again, and whoever can write to
+the archive can add objects. Its key is derived from one that every backup has, whatever was drawn
+or replaced since.
+"""
+
+import hmac
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final, Literal
@@ -8,8 +15,12 @@ from uuid import UUID
 import msgspec
 
 from service.archive.port import Archive
+from service.ledger.service_keys import GetSecrets
 
 PREFIX: Final = "erasures/"
+
+_WITH_MAC: Final = re.compile(rb'(.*),"mac":"([0-9a-f]{64})"\}\n', re.DOTALL)
+"""An entry as it is written: the MAC is the last member of its object, and is of the others."""
 
 Kind = Literal["claim", "entity"]
 
@@ -39,7 +50,7 @@ class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryUnreadable(Exception):
-    """An object of the list is not an entry; `str()` names it."""
+    """An object of the list is not an entry, or not one of this service; `str()` names it."""
 
 
 def subject_of(name: str) -> str:
@@ -50,25 +61,51 @@ def subject_of(name: str) -> str:
 class ErasureList:
     """Writes and reads entries; each is written once."""
 
-    def __init__(self, archive: Archive) -> None:
-        """`archive` is a place that no restore of the database touches."""
+    def __init__(
+        self, archive: Archive, secrets: GetSecrets, *, takes_without_mac: bool = False
+    ) -> None:
+        """`archive` is a place that no restore of the database touches.
+
+        Entries without a MAC are read only where `takes_without_mac`: earlier releases made none.
+        """
         self._archive = archive
+        self._secrets = secrets
+        self._takes_without_mac = takes_without_mac
 
     async def put(self, entry: ListedErasure) -> None:
         """Write an entry, before anything is erased; raises ArchiveUnavailable."""
-        await self._archive.put(entry.name, msgspec.json.encode(entry) + b"\n")
+        content = msgspec.json.encode(entry)
+        mac = (await self._mac(entry.name, content)).encode()
+        await self._archive.put(entry.name, b'%b,"mac":"%b"}\n' % (content[:-1], mac))
 
-    async def names(self) -> list[str]:
-        """Return the names of all entries, oldest first in each ledger."""
-        return await self._archive.names(PREFIX)
+    async def names(self, ledger: str | None = None) -> list[str]:
+        """Return the names of all entries, or of one ledger's, oldest first in each ledger."""
+        return await self._archive.names(PREFIX if ledger is None else f"{PREFIX}{ledger}/")
 
     async def read(self, name: str) -> ListedErasure:
         """Return an entry; raises EntryUnreadable and ArchiveUnavailable."""
         try:  # ValueError: a name that nothing is published under
-            content = await self._archive.get(name)
-            entry = msgspec.json.decode(content or b"", type=ListedErasure)
+            content = await self._archive.get(name) or b""
+            entry = msgspec.json.decode(content, type=ListedErasure)
         except (msgspec.DecodeError, ValueError) as error:
             raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error
         if not entry.data_keys:
             raise EntryUnreadable(f"{name} names no data key")
+        await self._check(name, content)
         return entry
+
+    async def _check(self, name: str, content: bytes) -> None:
+        """Raise EntryUnreadable unless this service wrote an entry, under this name."""
+        found = _WITH_MAC.fullmatch(content)
+        if found is None:
+            if not self._takes_without_mac:
+                raise EntryUnreadable(
+                    f"{name} has no MAC: an earlier release wrote it, or whoever can write to the "
+                    "archive"
+                )
+        elif not hmac.compare_digest(await self._mac(name, found[1] + b"}"), found[2].decode()):
+            raise EntryUnreadable(f"{name} is not what this service wrote: its MAC does not hold")
+
+    async def _mac(self, name: str, content: bytes) -> str:
+        key = (await self._secrets()).derived("listed erasure", name)
+        return hmac.digest(key, content, "sha256").hex()

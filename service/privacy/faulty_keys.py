@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from service.archive.port import Archive
 from service.core.clock import timestamp, to_milliseconds
 from service.facts.entities import entity_stream
 from service.facts.event_keys import EventKeyAdded, event_key_stream
@@ -20,7 +19,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.service_keys import EVENT_KEY_IDS
 from service.ledger.sql import queries
 from service.privacy.beginnings import is_of
-from service.privacy.erasure_list import PREFIX, EntryUnreadable, ErasureList, subject_of
+from service.privacy.erasure_list import EntryUnreadable, ErasureList, subject_of
 from service.privacy.genuine import Genuine
 from service.privacy.rotation import BATCH, DATA_KEYS, EVENT_KEYS, WrappedTable, opened_key
 
@@ -67,12 +66,12 @@ async def faulty_in(
         yield FaultyKey(ledger.name, table.name, row["name"], fault)
 
 
-async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[FaultyKey]:
+async def faulty_by_list(ledger: Ledger, listed: ErasureList) -> AsyncIterator[FaultyKey]:
     """Yield keys of subjects whose erasure is listed outside the database, and not in the log.
 
     Raises ArchiveUnavailable.
     """
-    names = await archive.names(f"{PREFIX}{ledger.name}/")
+    names = await listed.names(ledger.name)
     subjects = [subject_of(name) for name in names]
     streams = [entity_stream(ledger.name, subject) for subject in subjects]
     fetch = ledger.database.background.fetch
@@ -80,7 +79,7 @@ async def faulty_by_list(ledger: Ledger, archive: Archive) -> AsyncIterator[Faul
     gone = await erased(fetch, await ledger.binding(), kept)
     for key_id in (one for one in kept if one not in gone):
         of_entity = [one for one, stream in zip(names, streams, strict=True) if stream == key_id]
-        if not of_entity or await _is_one_of(ledger, ErasureList(archive), of_entity):
+        if not of_entity or await _is_one_of(ledger, listed, of_entity):
             yield FaultyKey(ledger.name, "data_keys", str(key_id), LISTED)
 
 

@@ -105,7 +105,7 @@ def erase_entity(tmp_path):
     directory.mkdir()
 
     async def erase(world, entity_id):
-        listed = ErasureList(DirectoryArchive(directory))
+        listed = ErasureList(DirectoryArchive(directory), world.service.secrets.get)
         erasures = world.service.privacy(listed)["live"].erasures
         subject = await erasures.entity(entity_id)
         return await erasures.erase(subject, "case 1", STAFF)

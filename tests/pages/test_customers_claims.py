@@ -59,7 +59,8 @@ async def test_an_erased_claim_says_so(world, tmp_path):
     """Its stages stay; nothing of the debtor is shown, in the list either."""
     partner, entity_id, visitor = await connected(world)
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
-    parts = world.service.privacy(ErasureList(DirectoryArchive(tmp_path)))["live"]
+    listed = ErasureList(DirectoryArchive(tmp_path), world.service.secrets.get)
+    parts = world.service.privacy(listed)["live"]
     subject = await parts.erasures.claim(claim_id)
     assert subject is not None
     await erase_claim(parts, subject, "on request", STAFF)

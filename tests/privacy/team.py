@@ -24,6 +24,7 @@ class Privacy:
 
     documents: Documents
     published: Path
+    takes_without_mac: bool = False
 
     @property
     def service(self) -> Service:
@@ -34,7 +35,8 @@ class Privacy:
     def listed(self) -> ErasureList:
         """The erasure list outside the database."""
         assert self.service.archive is not None
-        return ErasureList(self.service.archive)
+        secrets = self.service.secrets.get
+        return ErasureList(self.service.archive, secrets, takes_without_mac=self.takes_without_mac)
 
     def parts(self, mode: Mode = "live") -> Parts:
         """The parts that an erasure in one mode needs."""

@@ -86,7 +86,7 @@ async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owne
         RawEvent(other_link, 2, "ConnectLinkRedeemed", b""),
         RawEvent(uuid4(), 1, "ClaimCreated", state),
     )
-    listed = ErasureList(DirectoryArchive(tmp_path))
+    listed = ErasureList(DirectoryArchive(tmp_path), service.secrets.get)
     parts = service.privacy(listed)["live"]
 
     @asynccontextmanager

@@ -76,13 +76,17 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
 
 def erasing(world, subject):
     """Return what erases a subject."""
-    parts = world.service.privacy(ErasureList(world.service.archive))["live"]
+    parts = world.service.privacy(ErasureList(world.service.archive, world.service.secrets.get))[
+        "live"
+    ]
     return lambda: parts.erasures.erase(subject, "case 1", STAFF)
 
 
 async def subject_of(world, **ids):
     """Return an entity or a claim as a subject."""
-    erasures = world.service.privacy(ErasureList(world.service.archive))["live"].erasures
+    erasures = world.service.privacy(ErasureList(world.service.archive, world.service.secrets.get))[
+        "live"
+    ].erasures
     ((kind, one),) = ids.items()
     return await getattr(erasures, kind)(one)
 

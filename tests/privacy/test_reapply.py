@@ -2,15 +2,16 @@
 
 import asyncio
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import msgspec
 import psycopg
 import pytest
 
 from service.cli.erasing import signed_out
 from service.cli.target import Target
-from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
+from service.privacy.erasure_list import ListedErasure, subject_of
 from service.privacy.faulty_keys import faulty_by_list
 from service.privacy.reapply import CAME_BACK, Reapply
 from service.storage.port import StorageUnavailable
@@ -134,6 +135,8 @@ async def test_a_claim_that_was_created_anew_is_left_alone(restores):
 @pytest.mark.parametrize("keeps_began", [True, False])
 async def test_a_business_that_was_registered_anew_is_left_alone(restores, keeps_began):
     """The same reference after a restore is the same id; a person's session stays, too."""
+    async with restores.opened(restores.url) as world:
+        await world.service.secrets.get()  # no backup of a service that has run lacks them
     backup = restores.backup()
     given = ("b@example.com", None, STAFF)
     async with restores.opened(restores.url) as world:
@@ -142,13 +145,14 @@ async def test_a_business_that_was_registered_anew_is_left_alone(restores, keeps
     async with restores.opened(backup) as world:
         restored = restores.privacy(world)
         if not keeps_began:
+            restored.takes_without_mac = True
             await forget_beginnings(restored)
         first = await again(restored)
         assert await world.service.modes["live"].entities.add("New", *given, once="CRM-1") == lost
         await session_of(world.service, "b@example.com")
         later = await again(restored)
-        archive, live = world.service.archive, world.service.modes["live"].ledger
-        faulty = [one async for one in faulty_by_list(live, archive)]
+        live = world.service.modes["live"].ledger
+        faulty = [one async for one in faulty_by_list(live, restored.listed)]
         found = {one.field for one in await restored.found("b@example.com")}
     with psycopg.connect(backup) as owner:
         sessions = owner.execute("select count(*) from accounts.sessions").fetchone()
@@ -160,7 +164,7 @@ async def forget_beginnings(privacy):
     """Make entries of the list what earlier releases wrote."""
     for path in (privacy.published / "erasures" / "live").iterdir():
         entry = json.loads(path.read_bytes())
-        assert len(entry.pop("began")) == 64
+        assert (len(entry.pop("began")), len(entry.pop("mac"))) == (64, 64)
         path.write_text(json.dumps(entry))
 
 
@@ -269,6 +273,7 @@ async def test_stray_files_hold_up_no_erasure(privacy):
     claim_ids = await cut_off(privacy)
     for name, content in STRAY.items():
         await privacy.service.archive.put(f"erasures/{name}", content)
+    privacy.takes_without_mac = True
     hidden = privacy.published / "erasures" / "live" / ".kept" / "x.json"
     hidden.parent.mkdir()
     hidden.write_text("{}")
@@ -278,6 +283,61 @@ async def test_stray_files_hold_up_no_erasure(privacy):
     named = {f"erasures/{name}" for name in (*STRAY, "live/.kept/x.json")}
     assert {one.entry for one in faults} == named
     assert all(one.entry in one.fault for one in faults)
+
+
+def planted(claim):
+    """Return what whoever can write to the archive puts there to have a claim erased."""
+    entry = ListedErasure(
+        ledger="live",
+        kind="claim",
+        subject=claim.subject_id,
+        data_keys=[claim.stream_id],
+        reason="planted",
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    return entry.name, msgspec.json.encode(entry)
+
+
+async def test_an_entry_that_the_service_did_not_write_changes_nothing(privacy):
+    """Without a MAC, with any, with that of another entry, or under another name: it is named."""
+    partner = await privacy.documents.world.partner()
+    entity_id = await partner.connected_entity()
+    stays, goes = [
+        (await partner.claim(entity_id, reference)).json()["claim_id"] for reference in "ab"
+    ]
+    await privacy.erase_claim(goes)
+    (genuine,) = await privacy.listed.names()
+    written = await privacy.service.archive.get(genuine)
+    name, content = planted(await privacy.claim(stays))
+    contents = [
+        content,
+        content[:-1] + b',"mac":"' + b"0" * 64 + b'"}\n',
+        content[:-1] + written[written.index(b',"mac"') :],
+        written,
+        written.replace(b"case 1", b"case 2"),
+    ]
+    for number, one in enumerate(contents):
+        await privacy.service.archive.put(f"{name}-{number}.json", one)
+    done, faults = await outcome(privacy)
+    assert [(one.entry.subject, one.changed) for one in done] == [(goes, False)]
+    assert [one.entry for one in faults] == [f"{name}-{number}.json" for number in range(5)]
+    assert all(one.entry in one.fault for one in faults)
+    assert await are_erased(privacy, [stays, goes]) == [False, True]
+
+
+async def test_an_entry_of_an_earlier_release_is_applied_on_demand(privacy):
+    """It has no MAC; one whose MAC does not hold is never applied."""
+    claim_ids = await cut_off(privacy)
+    first, second, _ = [privacy.published / name for name in await privacy.listed.names()]
+    for path, mac in ((first, b""), (second, b',"mac":"' + b"0" * 64 + b'"')):
+        path.write_bytes(path.read_bytes().partition(b',"mac"')[0] + mac + b"}\n")
+    _, faults = await outcome(privacy)
+    assert [subject_of(one.entry) for one in faults] == claim_ids[:2]
+    assert await are_erased(privacy, claim_ids) == [False, False, True]
+    privacy.takes_without_mac = True
+    _, faults = await outcome(privacy)
+    assert [subject_of(one.entry) for one in faults] == claim_ids[1:2]
+    assert await are_erased(privacy, claim_ids) == [True, False, True]
 
 
 async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
@@ -362,7 +422,7 @@ async def test_an_erased_person_is_signed_out_again(restores):
 
 async def test_an_empty_list_does_nothing(privacy):
     """Nothing was archived, so nothing is done."""
-    assert await ErasureList(privacy.service.archive).names() == []
+    assert await privacy.listed.names() == []
     assert await again(privacy) == {}
 
 
