@@ -1,11 +1,11 @@
 """What a superuser of PostgreSQL changes in its own catalogs is compared, too."""
 
-import asyncpg
 import pytest
 
 from service.evidence.verify.definitions import definitions_fault
-from service.ledger.session import SESSION
+from service.ledger.database import Database
 from tests.databases import login_url, migrated
+from tests.patience import PATIENCE_SECONDS
 
 OVERLOOKED = """
 set allow_system_table_mods = on;
@@ -22,24 +22,26 @@ where tgisinternal and tgrelid = 'accounts.checkpoint_signatures'::regclass
 
 @pytest.fixture
 async def accounts(clusters):
-    """Return a migrated cluster of this test's own, and a connection of its ledger of accounts."""
+    """Return a migrated cluster of this test's own, and its ledger of accounts."""
     cluster = clusters.new("one")
     migrated(cluster.url)
     cluster.admit_superuser()
-    connection = await asyncpg.connect(login_url(cluster.url, "accounts"), server_settings=SESSION)
-    yield cluster, connection
-    await connection.close()
+    url = login_url(cluster.url, "accounts")
+    database = Database(url, "accounts", pool_size=1, deadline=PATIENCE_SECONDS)
+    await database.open()
+    yield cluster, database
+    await database.close()
 
 
 async def test_no_trigger_is_overlooked(accounts):
     """Neither one that is called internal, nor a foreign key's own that is off."""
-    cluster, connection = accounts
-    assert await definitions_fault(connection, "accounts") is None
+    cluster, database = accounts
+    assert await definitions_fault(database) is None
     for change, said in (
         (OVERLOOKED, "accounts.events has this trigger, which no migration made:"),
         (UNREFERENCED, "accounts.checkpoint_signatures has this trigger, which no migration made:"),
     ):
         cluster.execute(change, superuser=True)
-        fault = await definitions_fault(connection, "accounts")
+        fault = await definitions_fault(database)
         assert fault is not None
         assert said in fault.sentence

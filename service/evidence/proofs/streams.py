@@ -68,7 +68,7 @@ async def prove_absence(
             connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
         ),
     ):
-        await refuse_unsound(connection, database.schema, signed.checkpoint, advance)
+        await refuse_unsound(connection, database, signed.checkpoint, advance)
         tree, index = await _index(connection, database.schema, size, name.stream, advance)
         sides = [
             await connection.fetchrow(query.on(database.schema), name.stream, size)

@@ -27,5 +27,5 @@ async def is_named(
         if await connection.fetchval(_SQL.is_named.on(ledger.name), *subject):
             return True
         if checkpoint is not None:
-            await refuse_unsound(connection, ledger.name, checkpoint, lambda _events: None)
+            await refuse_unsound(connection, ledger.database, checkpoint, lambda _events: None)
         return False

@@ -164,7 +164,9 @@ class ReportReader:
                 done += len(used)
             await ascent.rest(connection, name, {})
             advance(last - after)
-            await refuse_unsound(connection, name, covering.checkpoint, lambda _events: None)
+            await refuse_unsound(
+                connection, self._ledger.database, covering.checkpoint, lambda _events: None
+            )
 
     async def _smallest(self, signed: BindingCheckpoints) -> Signed:
         """Return the smallest checkpoint that covers the part, with what others signed of it."""

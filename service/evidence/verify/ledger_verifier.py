@@ -70,8 +70,7 @@ async def verify_ledger(
         return await _verdict(database, evidence, advance, accounts, event_keys, spares)
     except RightMissing:
         # Perhaps a policy, which a transaction that has failed cannot look for.
-        async with database.background.connection() as connection:
-            fault = await definitions_fault(connection, database.schema)
+        fault = await definitions_fault(database)
         if fault is None:
             raise
         return Verdict.of(database.schema, 0, EMPTY_ROOT, fault=fault)
@@ -85,6 +84,7 @@ async def _verdict(
     event_keys: EventKeys | None,
     spares: Spares,
 ) -> Verdict:
+    altered = await definitions_fault(database)
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
         rolled_back(
@@ -104,7 +104,10 @@ async def _verdict(
         )
         if not verdict.ok:
             return verdict
-        fault = await _around(connection, database, evidence, ids_are_kept=kept == [True])
+        # Before and after: what was altered meanwhile, or then, may have changed what was read.
+        fault = altered or await _around(
+            connection, database, evidence, ids_are_kept=kept == [True]
+        )
         if fault is not None:
             return verdict.with_fault(fault)
         return await witnessed(connection, database.schema, evidence, verdict)
@@ -121,7 +124,7 @@ async def _around(
     lineages = await lineages_of(connection, schema, evidence.keys)
     return (
         await leaves_fault(evidence, lineages)
-        or await definitions_fault(connection, schema)
+        or await definitions_fault(database)
         or await public_ids_fault(connection, schema, waiting_alone=ids_are_kept)
         or await streams_fault(connection, schema, evidence, lineages)
         or await nodes_fault(connection, database)

@@ -6,7 +6,7 @@ from service.evidence.export.format import EvidenceFault
 from service.evidence.verify.definitions import definitions_fault
 from service.evidence.verify.part import PartCheck, Passed, Task
 from service.evidence.verify.segments import Segments
-from service.ledger.database import Connection
+from service.ledger.database import Connection, Database
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
@@ -14,14 +14,14 @@ _SQL = queries("service.evidence.verify")
 
 
 async def refuse_unsound(
-    connection: Connection, schema: str, checkpoint: Checkpoint, advance: Advance
+    connection: Connection, database: Database, checkpoint: Checkpoint, advance: Advance
 ) -> None:
     """Read every event under a checkpoint in the caller's snapshot; `advance` gets their number.
 
     Raises EvidenceFault where they are not what was signed, or the schema is not what migrations
     make: then the next statement may see other rows.
     """
-    fault = await definitions_fault(connection, schema)
+    fault, schema = await definitions_fault(database), database.schema
     if fault is not None:
         raise EvidenceFault(None, fault.sentence)
     tree = CompactRange()
