@@ -14,7 +14,7 @@ from limits.aio.storage import RedisStorage
 
 from service.http.rate_limit import redis
 from service.http.rate_limit.limiter import RateLimiter
-from tests.http.limiting import HOUR, Make, admitted, charge, is_blocked
+from tests.http.limiting import HOUR, Make, Time, admitted, charge, is_blocked
 from tests.patience import PATIENCE_SECONDS, eventually, waiting
 from tests.redis_server import RedisServer
 
@@ -118,6 +118,21 @@ async def test_a_key_of_another_form_is_replaced(
     second = await asyncio.gather(limiter.charge("p1"), limiter.charge("p2"))
     assert [one.remaining for one in (*first, *second)] == [119, 119, 118, 118]
     assert heard == []
+
+
+async def test_a_clock_that_goes_back(make: Make, redis_server: RedisServer, moment: Time) -> None:
+    """Places that lie in the future are free a window later, not sooner, and not later."""
+    moment.redis = redis_server
+    everyone = [make(redis_server.url, per_minute=2, window_seconds=HOUR) for _ in range(4)]
+    moment.passes(3 * HOUR)
+    assert admitted(await charge(everyone[0], 2)) == 2
+    moment.passes(-3 * HOUR)
+    for worker in everyone[1:3]:
+        (refused,) = await charge(worker, 1)
+        assert not refused.admitted
+        assert refused.wait_ms <= HOUR * 1000
+        moment.passes(HOUR / 2)
+    assert admitted(await charge(everyone[3], 3)) == 2
 
 
 async def test_flushed_scripts(make: Make, redis_server: RedisServer) -> None:

@@ -4,7 +4,9 @@
 -- leaves (epoch milliseconds), milliseconds until then.
 --
 -- The moments are Redis's own, so the clocks of the workers do not matter: with `limits`, which
--- sends each worker's time.time(), a worker that runs ahead would free places too early.
+-- sends each worker's time.time(), a worker that runs ahead would free places too early. Redis's
+-- clock can go back, too, or a replica takes over whose clock is behind. Places that lie in the future
+-- then count as taken now: they would be kept for so much longer, and those taken since behind them.
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
 local window = tonumber(ARGV[1])
@@ -14,6 +16,13 @@ for i, key in ipairs(KEYS) do
   local kind = redis.call('TYPE', key).ok
   if kind ~= 'list' and kind ~= 'none' then
     redis.call('DEL', key)
+  end
+  local index = 0
+  local newest = redis.call('LINDEX', key, index)
+  while newest and (tonumber(newest) or 0) > now do
+    redis.call('LSET', key, index, string.format('%.6f', now))
+    index = index + 1
+    newest = redis.call('LINDEX', key, index)
   end
   local oldest = redis.call('LINDEX', key, -1)
   while oldest and (tonumber(oldest) or 0) <= now - window do
@@ -27,7 +36,7 @@ for i, key in ipairs(KEYS) do
     taken = redis.call('LPUSH', key, string.format('%.6f', now))
     redis.call('PEXPIRE', key, math.ceil(window * 1000))
   end
-  -- A clock that was set back leaves moments in the future; nobody waits longer than one window.
+  -- Whatever somebody else put there, nobody waits longer than one window.
   local leaves = math.min(now, tonumber(oldest or now)) + window
   answers[#answers + 1] = admitted
   answers[#answers + 1] = taken
