@@ -3,7 +3,8 @@
 Whoever can forge a whole event can name anybody as its actor, even somebody whose access has ended.
 An event is judged by its own time. Where its actor's time has an end, the median of the times of
 the events before it, if it is later, has to be within that time, too. So from the third event of a
-log on, nobody whose access has ended gains by backdating one, and one wrong clock has no effect.
+log on, nobody whose access has ended gains by backdating one, and a wrong clock that dated fewer
+than half of these has no effect on the others. What it dated itself is judged by that.
 Positions can be given late, so what fails by those before it is only a `Late` one, and is judged
 again by the events that were appended before it (late_actors.py).
 """
