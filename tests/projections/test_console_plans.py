@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from service.ledger.sql import queries
-from tests.plans import nodes_of
+from tests.plans import nodes_of, rows_read
 
 ROWS = 40_000
 FILL = Path(__file__).with_name("fill_console_lists.sql")
@@ -93,7 +93,7 @@ def test_a_page_is_read_from_an_index(filled, sql, types, given, table, generic)
     scans = [node for node in nodes if node.get("Relation Name") == table]
     assert scans
     assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
-    assert max(read(node) for node in scans) <= SHOWN + 1, json.dumps(nodes)
+    assert max(rows_read(node) for node in scans) <= SHOWN + 1, json.dumps(nodes)
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
@@ -103,7 +103,7 @@ def test_claims_of_a_stage_are_counted_up_to_a_bound(filled, generic):
     nodes = explained(filled, CLAIMS.count_by_stage, "text, text[], int", given, generic)
     scans = [node for node in nodes if node.get("Relation Name") == "claim_list"]
     assert {node["Node Type"] for node in scans} == {"Index Only Scan"}, json.dumps(nodes)
-    assert sum(read(node) for node in scans) <= 2 * 101
+    assert sum(rows_read(node) for node in scans) <= 2 * 101
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
@@ -123,7 +123,7 @@ def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, g
     types = "text, timestamptz, text, int, text, text, text, smallint"
     nodes = explained(filled, FILTERED, types, f"'ptn_1', {before}, 51, {wanted}", generic)
     calls = [node for node in nodes if node.get("Relation Name") == "requests"]
-    assert sum(read(node) for node in calls) <= ROWS / 50, json.dumps(nodes)
+    assert sum(rows_read(node) for node in calls) <= ROWS / 50, json.dumps(nodes)
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
@@ -135,7 +135,7 @@ def test_an_onboarding_is_found_by_id_or_stream_alone(filled, generic):
     nodes = explained(filled, sql, "text, text, uuid[]", given, generic)
     scans = [node for node in nodes if node.get("Relation Name") == "onboardings"]
     assert scans
-    assert sum(read(node) for node in scans) <= 1, json.dumps(nodes)
+    assert sum(rows_read(node) for node in scans) <= 1, json.dumps(nodes)
 
 
 def explained(owner, sql, types, given, generic):
@@ -145,9 +145,3 @@ def explained(owner, sql, types, given, generic):
     owner.execute(f"prepare page ({types}) as {sql.on('live')}")
     rows = owner.execute(f"explain (analyze, format json) execute page ({given})").fetchone()[0]
     return list(nodes_of(rows[0]["Plan"]))
-
-
-def read(node):
-    """Return the number of rows that a scan read."""
-    removed = node.get("Rows Removed by Filter", 0) + node.get("Rows Removed by Index Recheck", 0)
-    return (node["Actual Rows"] + removed) * node["Actual Loops"]

@@ -24,7 +24,11 @@ from tests.world import settings_for, world_on
 SHAPE = """
 select c.relname, i.indexrelid::regclass::text as index, pg_get_indexdef(i.indexrelid) as defined,
     k.conname, pg_get_constraintdef(k.oid) as enforced, c.relacl::text, c.reloptions::text,
-    pg_get_userbyid(c.relowner) as owner
+    pg_get_userbyid(c.relowner) as owner,
+    (
+        select json_object_agg(a.attname, a.attoptions order by a.attname) from pg_attribute as a
+        where a.attrelid = c.oid and a.attoptions is not null
+    )::text as columns
 from pg_class as c
 join pg_index as i on i.indrelid = c.oid
 left join pg_constraint as k on k.conindid = i.indexrelid

@@ -35,6 +35,8 @@ MIGRATIONS = {
 }
 """What a later release may do to a kept table, and how a refusal names it."""
 
+STAGES = "select n_distinct from pg_stats where schemaname = 'live' and attname = 'stage'"
+
 
 async def test_a_rollback_goes_back_and_forth_with_what_happened_since(
     world, claims, owner, database_url
@@ -110,6 +112,20 @@ async def test_rows_of_before_a_migration_are_not_gone_back_to(
     assert "\n" not in str(refused.value)
     link = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
     assert link.status_code == 201, link.text
+
+
+@pytest.mark.usefixtures("claims")
+async def test_rows_of_before_an_option_of_statistics_have_it_when_they_are_back(
+    world, owner, database_url
+):
+    """A plan would read too many of them, and those that a rebuild makes like them."""
+    claim_list = model(world, "claim_list")
+    await rebuild(database_url, claim_list)
+    owner.execute("alter table live.claim_list alter column stage set (n_distinct = 77)")
+    await rollback(database_url, claim_list)
+    assert owner.execute(STAGES).fetchall() == [(77,)]
+    await rebuild(database_url, claim_list)
+    assert owner.execute(STAGES).fetchall() == [(77,)]
 
 
 async def test_a_migration_during_a_rebuild_is_noticed_at_its_swap(world, owner, database_url):

@@ -119,7 +119,7 @@ class Builder:
 
     async def compare_and_analyze(self, progress: BuildProgress) -> VerifiedModel:
         """Compare with the live rows; the planner's statistics are made meanwhile."""
-        analyzing = shadow.analyze(self.reader, self.model)
+        analyzing = shadow.analyze(self.reader, self.model, self.schema)
         return always((await together(self.compare(progress), analyzing))[0])
 
     async def compare(self, progress: BuildProgress) -> VerifiedModel:

@@ -126,6 +126,13 @@ select case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.gr
 from pg_namespace as n, aclexplode(n.nspacl) as a
 where n.nspname = $1 and a.privilege_type = 'USAGE' and a.grantee <> n.nspowner
 
+-- name: table_columns
+-- The columns of a table that ANALYZE has options for, which LIKE does not copy.
+select quote_ident(attname) as name, array_to_string(attoptions, ', ') as options
+from pg_attribute
+where attrelid = to_regclass($1) and attoptions is not null and not attisdropped
+order by attnum
+
 -- name: table_facts
 -- Whose a table is, and its storage options, which LIKE does not copy; no row: no such table.
 select pg_get_userbyid(relowner) as owner, array_to_string(reloptions, ', ') as options

@@ -25,7 +25,7 @@ from service.ledger.rebuild.connecting import CLOSED, connected
 from service.ledger.rebuild.parked import ParkedSets
 from service.ledger.rebuild.progress import BuildProgress, SkippedEvent
 from service.ledger.rebuild.refused import RebuildRefused
-from service.ledger.rebuild.shadow import clear, has_all
+from service.ledger.rebuild.shadow import analyze, clear, has_all
 from service.ledger.rebuild.shape import refuse_changed
 from service.ledger.rebuild.swap import MadeBy, Swapped, swap
 from service.ledger.sql import queries
@@ -118,6 +118,8 @@ class RebuildSession:
             progress = progress._replace(skipped_streams=lacking)
         builder = self.builder(model, model.previous_schema, advance)
         progress = await builder.catch_up(progress)
+        # A migration may have set options of columns since.
+        await analyze(writer, model, model.previous_schema)
         made = MadeBy(kept["previous_version"], kept["previous_rebuilt_at"])
         return (await swap(builder, progress, made))[0]
 

@@ -14,10 +14,10 @@ from service.ledger.sql import queries
 
 _SQL = queries("service.ledger.rebuild")
 # These read PostgreSQL's catalogue alone, and name no table of a ledger.
-_FACTS, _INDEXES, _RIGHTS, _TABLES, _USERS = (
+_COLUMNS, _FACTS, _INDEXES, _RIGHTS, _TABLES, _USERS = (
     query.on("pg_catalog")
     for query in (
-        *(_SQL.table_facts, _SQL.table_indexes, _SQL.table_rights),
+        *(_SQL.table_columns, _SQL.table_facts, _SQL.table_indexes, _SQL.table_rights),
         *(_SQL.schema_tables, _SQL.schema_users),
     )
 )
@@ -60,10 +60,11 @@ async def finish(connections: Sequence[Connection], later: Later) -> None:
     await together(*map(make, connections))
 
 
-async def analyze(connection: Connection, model: ReadModel) -> None:
-    """Make the planner's statistics."""
+async def analyze(connection: Connection, model: ReadModel, schema: str) -> None:
+    """Make the planner's statistics, with the options that the live columns have now."""
     for table in model.tables:
-        await connection.execute(f"analyze {model.next_schema}.{table}")
+        await _give_options(connection, f"{model.ledger.name}.{table}", f"{schema}.{table}")
+        await connection.execute(f"analyze {schema}.{table}")
 
 
 async def _create_like(connection: Connection, live: str, new: str, later: Later) -> None:
@@ -82,6 +83,13 @@ async def _create_like(connection: Connection, live: str, new: str, later: Later
             (later.constraints if index["constraint_def"] else later.indexes).append(statement)
     if facts["owner"] != await connection.fetchval("select current_user"):
         await connection.execute(f'alter table {new} owner to "{facts["owner"]}"')
+
+
+async def _give_options(connection: Connection, live: str, new: str) -> None:
+    for column in await connection.fetch(_COLUMNS, live):
+        await connection.execute(
+            f"alter table {new} alter column {column['name']} set ({column['options']})"
+        )
 
 
 async def give_rights(connection: Connection, live: str, new: str) -> None:
