@@ -80,6 +80,16 @@ async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
     check_log(database_url, "live")
 
 
+def test_a_prepared_transaction_counts(clusters):
+    """No session has it, and it stays open until somebody ends it."""
+    cluster = clusters.migrated("one", max_prepared_transactions="1")
+    seconds = "select accounts.oldest_transaction_seconds()"
+    cluster.execute("begin; select 1; prepare transaction 'forgotten'")
+    assert cluster.value(seconds) > 0
+    cluster.execute("rollback prepared 'forgotten'")
+    assert cluster.value(seconds) == 0
+
+
 def test_the_owner_ends_other_peoples_transactions(clusters):
     """By the commands of the runbook, with what it has a new installation grant to the owner."""
     (grant,) = re.findall(
