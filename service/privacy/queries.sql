@@ -334,17 +334,26 @@ select state from ledger.set_aside where id = $1
 
 -- name: settle_mail
 -- Mail that waits for an entity's person is not sent: of its onboarding, or about its claims' stages.
--- One that is on its way is waited for.
+-- One that is on its way is waited for. What is both waiting and theirs is found by sorting: there may be
+-- many of either, and to compare each with each takes longer than an erasure may. (The mail is looked up
+-- by its id, but for `coalesce` among all that waits.)
+with streams as (
+    select w.stream_id, w.message_id from ledger.mail_outbox as w where w.state = 'waiting'
+    union all
+    select o.stream_id, null from ledger.onboardings as o where o.entity_id = $1
+    union all
+    select l.stream_id, null
+    from ledger.connections as c
+    join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
+    where c.entity_id = $1
+), sorted as (
+    select message_id, bool_or(message_id is null) over (partition by stream_id) as is_theirs from streams
+)
 update ledger.mail_outbox as m set state = 'obsolete'
 where
-    m.state = 'waiting'
-    and m.stream_id = any(array(
-        select o.stream_id from ledger.onboardings as o where o.entity_id = $1
-        union all
-        select l.stream_id
-        from ledger.connections as c
-        join ledger.claim_list as l on l.partner_id = c.partner_id and l.entity_id = c.entity_id
-        where c.entity_id = $1
+    coalesce(m.state, '') = 'waiting'
+    and m.message_id = any(array(
+        select s.message_id from sorted as s where s.is_theirs and s.message_id is not null
     ))
 returning m.message_id
 

@@ -26,6 +26,8 @@ GROWING = {
 APART = ("service.evidence", "service.privacy", "service.ledger.rebuild")
 """They read long stretches of the log, for which joins pay; most are of commands, whose sessions
 plan for what is there."""
+TEMPORARY = "service.evidence.replay"
+"""Its statements are about tables that it makes itself."""
 PACKAGES = sorted(
     ".".join(path.parts[:-1])
     for folder in ("service", "projections")
@@ -160,6 +162,25 @@ def test_no_plan_of_an_empty_table_reads_a_whole_one_for_each_row(owner, package
             assert not _whole(sides["Inner"]), sql.name
             if "Join Filter" in node:
                 assert not _whole(sides["Outer"]) - {"events", "log"}, sql.name
+
+
+def test_no_row_is_compared_with_all_that_a_subquery_finds(owner):
+    """An array of these is looked up in an index: both sets may be long."""
+    compared = set()
+    for package in set(PACKAGES) - {TEMPORARY}:
+        text = Path(*package.split("."), "queries.sql").read_text()
+        for name in re.findall(r"^-- name: (\w+)$", text, re.MULTILINE):
+            sql = queries(package)[name]
+            count = _prepared(owner, sql, "live" if _is_of(owner, sql, "live") else "accounts")
+            if count is not None:
+                nodes = _plan(owner, ", ".join(["null"] * count))
+                owner.execute("deallocate one")
+                filters = [
+                    node.get(f"{kind}Filter", "") for node in nodes for kind in ("", "Join ")
+                ]
+                if re.search(r"(ANY|ALL) \(\(InitPlan", " ".join(filters)):
+                    compared.add(sql.name)
+    assert compared == set()
 
 
 def _is_of(owner: psycopg.Connection, sql: Sql, schema: str) -> bool:
