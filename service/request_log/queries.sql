@@ -92,12 +92,22 @@ with gone as (
 select count(*) as deleted from gone
 
 -- name: has_documents
--- Whether any claim of a partner has a document. Linked documents stay, so the log need not be read.
+-- Whether a claim of a partner has a document, of its first $2 and its last $2. Linked documents stay, so
+-- the log need not be read.
 select
-    exists (
-        select from ledger.claim_list as c
-        join ledger.claim_documents as d using (claim_id)
-        where c.partner_id = $1
+    exists(
+        select from (
+            (
+                select l.claim_id from ledger.claim_list as l
+                where l.partner_id = $1 order by l.append_id limit $2
+            )
+            union all
+            (
+                select l.claim_id from ledger.claim_list as l
+                where l.partner_id = $1 order by l.append_id desc limit $2
+            )
+        ) as c
+        where exists(select from ledger.claim_documents as d where d.claim_id = c.claim_id offset 0)
     ) as found
 
 -- name: one

@@ -12,6 +12,8 @@ from service.request_log.retention import KEPT
 _SQL = queries("service.request_log")
 
 PAGE: Final = 50
+LOOKED_MAX: Final = 1_000
+"""Claims at either end of a partner's that are looked at for a document."""
 
 Unit = Literal["minute", "hour", "day"]
 """Of the slots that calls are counted by; hours and days are those of UTC."""
@@ -77,8 +79,11 @@ class RequestsReader:
         return await self.database.reads.fetch(_SQL.seen, partner_id, since)
 
     async def has_documents(self, partner_id: str) -> bool:
-        """Return whether any claim of the partner was created with a document."""
-        row = await self.database.reads.fetchrow(_SQL.has_documents, partner_id)
+        """Return whether one of the partner's first or last LOOKED_MAX claims has a document.
+
+        Integrations that use documents have some there; others may have any number of claims.
+        """
+        row = await self.database.reads.fetchrow(_SQL.has_documents, partner_id, LOOKED_MAX)
         return row is not None and row["found"]
 
     async def usage(self, partner_id: str, since: datetime, unit: Unit) -> list[Row]:

@@ -1,5 +1,5 @@
 -- 40,000 rows of each list of the developer console, nine in ten of them one partner's; in five
--- columns of a call what a filter asks for, and one refusal in ten thousand.
+-- columns of a call what a filter asks for, and one refusal in ten thousand; documents of other claims.
 create temporary view seeds as
 select
     n, 'ptn_' || case when n % 10 = 0 then 2 else 1 end as partner_id,
@@ -11,6 +11,9 @@ select
     'clm_' || n, n, gen_random_uuid(), partner_id, 'ent_' || n % 1000, 'case-' || n, null, '[]',
     'triage', at
 from seeds;
+
+insert into live.claim_documents
+select 'doc_' || n, 'clm_other_' || n, 'path/' || n, 'text/csv', 1, 1, 'crc' from seeds;
 
 insert into live.connect_links
 select

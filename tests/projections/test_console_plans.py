@@ -18,6 +18,7 @@ CLAIMS = queries("projections.claim_list")
 LINKS = queries("projections.connect_links")
 ONBOARDINGS = queries("projections.onboardings").page_of_partner
 CALLS = queries("service.request_log").page
+DOCUMENTS = queries("service.request_log").has_documents
 FILTERED = queries("service.request_log").page_filtered
 
 PAGES = [
@@ -104,6 +105,14 @@ def test_claims_of_a_stage_are_counted_up_to_a_bound(filled, generic):
     scans = [node for node in nodes if node.get("Relation Name") == "claim_list"]
     assert {node["Node Type"] for node in scans} == {"Index Only Scan"}, json.dumps(nodes)
     assert sum(rows_read(node) for node in scans) <= 2 * 101
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+def test_claims_are_looked_through_for_a_document_up_to_a_bound(filled, generic):
+    """None of 36,000 has one: those at either end are looked at."""
+    nodes = explained(filled, DOCUMENTS, "text, int", "'ptn_1', 100", generic)
+    assert {"claim_list", "claim_documents"} <= {node.get("Relation Name") for node in nodes}
+    assert max(rows_read(node) for node in nodes) <= 2 * 100, json.dumps(nodes)
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
