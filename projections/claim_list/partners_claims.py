@@ -74,8 +74,10 @@ class PartnersClaims(Reader):
         self, partner_id: str, wanted: ClaimFilter, last: Row | None, limit: int
     ) -> list[Row]:
         if _by_reference(wanted):
-            place, reference = (-1, "") if last is None else _place_of(last)
-            given = (partner_id, place, limit, wanted.sought or "", reference)
+            begins = wanted.sought or ""
+            # The index is entered at the place; a first page has that of the first text that fits.
+            place, reference = (-1, begins) if last is None else _place_of(last)
+            given = (partner_id, place, limit, begins, reference)
             return await self._reads.fetch(_SQL.page_of_partner_references, *given)
         oldest = wanted.sort == "oldest"
         place = (-1 if oldest else _NEWEST) if last is None else last["append_id"]

@@ -5,8 +5,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
+import psycopg.sql
 import pytest
 
+from projections.claim_list.partners_claims import ClaimFilter, PartnersClaims
 from service.ledger.sql import queries
 from tests.plans import nodes_of, rows_read
 
@@ -43,7 +45,11 @@ PAGES = [
             f"'ptn_1', {place}, 51, '{begins}', '{after}'",
             "claim_list",
         )
-        for place, begins, after in ((-1, "", ""), (-1, "case-2", ""), (9, "case-2", "case-23"))
+        for place, begins, after in (
+            (-1, "", ""),
+            (-1, "case-2", "case-2"),
+            (9, "case-2", "case-23"),
+        )
     ),
     *(
         (
@@ -95,6 +101,32 @@ def test_a_page_is_read_from_an_index(filled, sql, types, given, table, generic)
     assert scans
     assert {node["Node Type"] for node in scans} <= {"Index Scan", "Index Only Scan"}
     assert max(rows_read(node) for node in scans) <= SHOWN + 1, json.dumps(nodes)
+
+
+class Asked:
+    """A pool that keeps what it is asked, and finds nothing."""
+
+    def __init__(self):
+        self.reads, self.given = self, []
+
+    async def fetch(self, sql, *given):
+        """Keep a statement's arguments."""
+        assert sql is CLAIMS.page_of_partner_references
+        self.given += given
+        return []
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+async def test_a_search_for_a_reference_begins_where_it_is(filled, generic):
+    """Not at the partner's first one: nothing of 36,000 is passed over in the index."""
+    asked = Asked()
+    wanted = ClaimFilter(sought="case-9")
+    await PartnersClaims(asked).page("ptn_1", wanted, limit=50, after=None)
+    given = ", ".join(psycopg.sql.Literal(one).as_string() for one in asked.given)
+    types = "text, bigint, int, text, text"
+    nodes = explained(filled, CLAIMS.page_of_partner_references, types, given, generic)
+    # Of the index a few, and of the table at most one a row.
+    assert nodes[0]["Shared Hit Blocks"] + nodes[0]["Shared Read Blocks"] < SHOWN + 10
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
@@ -152,5 +184,7 @@ def explained(owner, sql, types, given, generic):
     owner.execute("deallocate all")
     owner.execute(f"set plan_cache_mode = {generic}")
     owner.execute(f"prepare page ({types}) as {sql.on('live')}")
-    rows = owner.execute(f"explain (analyze, format json) execute page ({given})").fetchone()[0]
+    rows = owner.execute(
+        f"explain (analyze, buffers, format json) execute page ({given})"
+    ).fetchone()[0]
     return list(nodes_of(rows[0]["Plan"]))
