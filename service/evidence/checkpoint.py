@@ -11,6 +11,8 @@ from service.ledger.merkle import HASH_BYTES
 
 SIZE_MAX: Final = 2**63 - 1
 """The largest position that a ledger can hold."""
+NOTE_BYTES_MAX: Final = 4096
+"""More than a note has that we signed alone, as it is stored and published."""
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 

@@ -28,6 +28,7 @@ class Countersigners:
         """`anchors` are certificates of authorities whose names nobody knows beforehand."""
         self._witnesses = {key.which: key for key in witnesses}
         self._anchors = [*(one.anchor for one in authorities), *anchors]
+        self.anchors: Final = [one.key for one in self._anchors]
         self.keys: Final = [*self._witnesses, *(one.which for one in authorities)]
 
     @property

@@ -41,7 +41,12 @@ class TimeAnchor(NamedTuple):
 
     def key_id(self, name: str) -> bytes:
         """Return the four bytes by which a line names this anchor, under an authority's name."""
-        return key_id_of(name, _TYPE + sha256(self.der).digest())
+        return key_id_of(name, self.key)
+
+    @property
+    def key(self) -> bytes:
+        """What those bytes are the hash of, after the name."""
+        return _TYPE + sha256(self.der).digest()
 
     def stamped_at(self, text: str, token: bytes) -> datetime:
         """Return when a note's text was shown to the authority; raises NoteInvalid."""

@@ -41,7 +41,10 @@ where rolname = session_user
 -- name: data_keys
 -- The data keys that still exist among those asked for. One that came back after its subject was erased
 -- is not among them: what was erased is opened for nobody.
-select k.key_id, k.wrapped, k.master_key_id
+select
+    k.key_id,
+    case when octet_length(k.wrapped) > 255 then ''::bytea else k.wrapped end as wrapped,
+    case when octet_length(k.master_key_id) > 64 then '' else k.master_key_id end as master_key_id
 from ledger.data_keys as k
 where
     k.key_id = any($1::uuid[])
@@ -53,12 +56,21 @@ where
 
 -- name: data_keys_stored
 -- The data keys that are stored among those asked for, also those that came back after an erasure.
-select key_id, wrapped, master_key_id from ledger.data_keys where key_id = any($1::uuid[])
+select
+    key_id,
+    case when octet_length(wrapped) > 255 then ''::bytea else wrapped end as wrapped,
+    case when octet_length(master_key_id) > 64 then '' else master_key_id end as master_key_id
+from ledger.data_keys
+where key_id = any($1::uuid[])
 
 -- name: event_keys
--- The keys that bind events to this service, wrapped, and whether each may sign by now.
+-- The keys that bind events to this service, wrapped, and whether each may sign by now. Of what is longer
+-- than a wrapped key, nothing is read: it does not open.
 select
-    key_id, since_start, wrapped, master_key_id, signs_from, signs_from <= clock_timestamp() as may_sign
+    key_id, since_start,
+    case when octet_length(wrapped) > 255 then ''::bytea else wrapped end as wrapped,
+    case when octet_length(master_key_id) > 64 then '' else master_key_id end as master_key_id,
+    signs_from, signs_from <= clock_timestamp() as may_sign
 from ledger.event_keys
 
 -- name: event_keys_insert
@@ -186,8 +198,11 @@ select append_id, position from ledger.log where append_id = any($1::bigint[])
 
 -- name: sequencer_advance
 -- The log has grown. Listeners, such as a stock recorder's subscription, are notified once a batch.
--- The function is outside `returning`, where Citus takes none that does something.
-with grown as (update ledger.head set size = $1, tree = $2 where id = 1 returning id)
+-- The function is outside `returning`, where Citus takes none that does something. A log with a tree needs
+-- no part of one: what somebody else has put there is gone with it, and keeps nothing from being numbered.
+with grown as (
+    update ledger.head set size = $1, tree = $2, part_size = 0, part = '' where id = 1 returning id
+)
 select pg_notify('stored_events', '') from grown
 
 -- name: sequencer_grow
@@ -201,9 +216,10 @@ where id = 1
 -- name: sequencer_hold
 -- Whoever holds this row numbers events; nobody waits for it. What follows in the transaction has its
 -- plan from the cache (planning how to number takes as long as numbering twenty events), unless the
--- session was told otherwise.
+-- session was told otherwise. Of a longer tree than there is, a byte is read, which is none.
 select
-    size, tree, part_size, part,
+    size, case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree,
+    part_size, case when octet_length(part) > 2048 then '\x00'::bytea else part end as part,
     set_config(
         'plan_cache_mode',
         replace(current_setting('plan_cache_mode'), 'auto', 'force_generic_plan'),
@@ -304,7 +320,12 @@ returning p.append_id
 
 -- name: service_keys
 -- The service's own secrets, wrapped. Whoever adds others by a login stops nothing by that.
-select name, wrapped, master_key_id from ledger.service_keys where name = any($1::text[])
+select
+    name,
+    case when octet_length(wrapped) > 255 then ''::bytea else wrapped end as wrapped,
+    case when octet_length(master_key_id) > 64 then '' else master_key_id end as master_key_id
+from ledger.service_keys
+where name = any($1::text[])
 
 -- name: service_keys_insert
 -- The first to come to an installation with neither keys nor events draws its secrets, and with them the

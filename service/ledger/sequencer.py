@@ -214,7 +214,10 @@ class Sequencer:
     async def _grow(self, connection: Connection, head: Row) -> None:
         """Make the next part of the tree of a log that is older than trees, and keep it."""
         schema, size = self._database.schema, head["size"]
-        tree = CompactRange.from_bytes(head["part_size"], head["part"])
+        try:
+            tree = CompactRange.from_bytes(head["part_size"], head["part"])
+        except ValueError as error:
+            raise HeadAltered(f"the head of {schema} has a part of another size") from error
         end = min(tree.size + TREE_PART, size)
         rows = await connection.fetch(_SQL.leaf_hashes.on(schema), tree.size, end)
         tree.extend(row["leaf_hash"] for row in rows)

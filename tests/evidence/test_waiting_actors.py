@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import NOTE_BYTES_MAX, Checkpoint
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.log_findings import NOTHING_FOUND
 from service.evidence.note import NoteKey
@@ -134,7 +134,7 @@ async def test_only_a_checkpoint_that_is_signed_and_binds_the_log_proves_an_even
         (origin, 100, Checkpoint(origin, 100, root).sign(stranger)),
         (origin, 101, note),
         (f"{origin}x", 102, Checkpoint(f"{origin}x", 102, root).sign(KEY)),
-        *((origin, size, "x" * 10_000) for size in range(200, 210)),
+        *((origin, size, "x" * NOTE_BYTES_MAX) for size in range(200, 210)),
     )
     for one in stored:
         owner.execute(STORED, one)

@@ -9,8 +9,13 @@ on conflict do nothing
 update ledger.checkpoint_state set publication_failures = publication_failures + 1
 
 -- name: finding
--- When the log was last verified whole, in slices, what was found, and the MAC of it.
-select position, tree, began_at, finished_at, size, fault_position, fault, mac
+-- When the log was last verified whole, in slices, what was found, and the MAC of it. Nothing is read of a
+-- column that is longer than what the service writes: then the MAC does not hold.
+select
+    position, case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree, began_at,
+    finished_at, size, fault_position,
+    case when octet_length(fault) > 4096 then '' else fault end as fault,
+    case when octet_length(mac) > 64 then ''::bytea else mac end as mac
 from ledger.log_verification
 where id = 1
 
@@ -19,12 +24,17 @@ where id = 1
 update ledger.checkpoint_state set forked = $1 where forked <> $1
 
 -- name: head
--- How far the log is numbered, and its sequencer's tree.
-select size, tree from ledger.head where id = 1
+-- How far the log is numbered, and its sequencer's tree; of a longer one than there is, a byte, which is none.
+select
+    size, case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree
+from ledger.head where id = 1
 
 -- name: last
--- The largest checkpoint of an origin. Nobody signs its date.
-select size, note, tree, made_at
+-- The largest checkpoint of an origin. Nobody signs its date. Of a note or a tree that is longer than ours,
+-- nothing is read.
+select
+    size, case when octet_length(note) > 4096 then '' else note end as note,
+    case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree, made_at
 from ledger.checkpoints
 where origin = $1
 order by size desc
@@ -95,12 +105,16 @@ order by position
 
 -- name: newest
 -- The checkpoint that was made last, of whichever lineage, and the one before, which tells whether it is
--- alone.
-select origin, size from ledger.checkpoints order by made_at desc, size desc limit 2
+-- alone. No origin has more bytes than that.
+select origin, size from ledger.checkpoints
+where octet_length(origin) <= 2048
+order by made_at desc, size desc
+limit 2
 
 -- name: notes
--- Every checkpoint, or those of an origin, by size and age.
-select size, note
+-- Every checkpoint, or those of an origin, by size and age. Of a note that is longer than ours, nothing is
+-- read.
+select size, case when octet_length(note) > 4096 then '' else note end as note
 from ledger.checkpoints
 where $1::text is null or origin = $1
 order by size, made_at, origin

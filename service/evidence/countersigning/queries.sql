@@ -1,3 +1,22 @@
+-- name: demanded
+-- What is stored of a checkpoint under these keys ($3, $4), or under the id that a certificate ($5) has with
+-- whichever name; at most $6.
+select s.name, s.key_id, s.signature
+from ledger.checkpoint_signatures as s
+where
+    s.origin = $1 and s.size = $2
+    and (
+        (s.name, s.key_id) in (select * from unnest($3::text[], $4::bytea[]))
+        or exists(
+            select from unnest($5::bytea[]) as a (anchor)
+            where s.key_id = substring(
+                sha256(convert_to(s.name, 'UTF8') || '\x0a'::bytea || a.anchor) from 1 for 4
+            )
+        )
+    )
+order by s.made_at, s.name, s.key_id
+limit $6
+
 -- name: lines
 -- What is stored under these keys of some checkpoints of an origin, the largest first; at most $5.
 select size, name, key_id, signature
@@ -32,23 +51,32 @@ order by c.size desc
 limit $2
 
 -- name: notes
--- The notes of some checkpoints of an origin.
-select size, note from ledger.checkpoints where origin = $1 and size = any($2::bigint[])
+-- The notes of some checkpoints of an origin; of one that is longer than ours, nothing.
+select size, case when octet_length(note) > 4096 then '' else note end as note
+from ledger.checkpoints where origin = $1 and size = any($2::bigint[])
 
 -- name: refusals
--- Which of these witnesses refuse, and since when.
-select name, key_id, origin, size, refused_at
+-- Which of these witnesses refuse.
+select name, key_id
 from ledger.witness_refusals
 where (name, key_id) in (select * from unnest($1::text[], $2::bytea[]))
 
 -- name: signed_notes
--- What others have signed of the largest thousand checkpoints, the largest first.
-select c.origin, c.size, c.note, s.name, s.key_id, s.signature
+-- Those of the largest thousand checkpoints of which others have signed something, the largest first; of a
+-- note that is longer than ours, nothing.
+select
+    c.origin, c.size,
+    case when octet_length(c.note) > 4096 then '' else c.note end as note
 from (
-    select origin, size, note from ledger.checkpoints order by size desc, origin limit 1000
+    select origin, size, note from ledger.checkpoints
+    where octet_length(origin) <= 2048
+    order by size desc, origin
+    limit 1000
 ) as c
-join ledger.checkpoint_signatures as s using (origin, size)
-order by c.size desc, c.origin, s.made_at, s.name, s.key_id
+where exists(
+    select from ledger.checkpoint_signatures as s where s.origin = c.origin and s.size = c.size
+)
+order by c.size desc, c.origin
 
 -- name: withdraw_refusal
 -- A witness has signed again.

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from service.evidence.checkpoints.signatures import with_signatures
+from service.evidence.checkpoints.signatures import LINES_MAX, with_signatures
+from service.evidence.countersigners import Countersigners
 from service.evidence.demands import Demands
-from service.evidence.note import NoteInvalid, NoteSignature, split_note
+from service.evidence.note import SIGNATURES_MAX, NoteInvalid, NoteSignature, split_note
 from service.evidence.verdict import Countersigned
 from service.ledger.database import Connection
 from service.ledger.sql import queries
 
 _SQL = queries("service.evidence.countersigning")
+_STORED = queries("service.evidence.checkpoints")
 
 
 class CountersignedNote(NamedTuple):
@@ -27,16 +29,30 @@ async def newest_countersigned(
 
     Our own signature is not verified here. Raises NoteInvalid, which says why there is none.
     """
-    notes: dict[tuple[str, int], tuple[str, list[NoteSignature]]] = {}
-    for origin, size, note, *signature in await connection.fetch(_SQL.signed_notes.on(schema)):
-        if counts(origin, size):
-            notes.setdefault((origin, size), (note, []))[1].append(NoteSignature(*signature))
     said, signers = "nobody has signed any", demands.countersigners
-    for (_, size), (note, signatures) in notes.items():
+    for origin, size, note in await connection.fetch(_SQL.signed_notes.on(schema)):
+        if not counts(origin, size):
+            continue
         try:
             text, _ = split_note(note)
-            full = with_signatures(note, signers.sound(text, signatures))
+            lines = await _lines(connection, schema, (origin, size), signers)
+            full = with_signatures(note, signers.sound(text, lines))
             return CountersignedNote(full, demands.met_by(full, size))
         except NoteInvalid as error:
             said = str(error)
     raise NoteInvalid(said)
+
+
+async def _lines(
+    connection: Connection, schema: str, which: tuple[str, int], signers: Countersigners
+) -> list[NoteSignature]:
+    """Return what is stored of a checkpoint under keys that count, and some of what others signed.
+
+    So many lines of each are read (LINES_MAX, SIGNATURES_MAX): anybody's can be there.
+    """
+    rows = await connection.fetch(
+        _SQL.demanded.on(schema), *which, *signers.columns, signers.anchors, LINES_MAX
+    )
+    others = (*which, *signers.columns, False, SIGNATURES_MAX)
+    rows += await connection.fetch(_STORED.signatures.on(schema), *others)
+    return [NoteSignature(*row) for row in rows]

@@ -1,13 +1,20 @@
 -- name: made_by
 -- The newest checkpoint that was made by a time.
-select origin, size, note from ledger.checkpoints
-where made_at <= $1
+select
+    origin, size, case when octet_length(note) > 4096 then '' else note end as note
+from ledger.checkpoints
+where made_at <= $1 and octet_length(origin) <= 2048
 order by made_at desc, size desc
 limit 1
 
 -- name: of_size
 -- The newest checkpoints of a size, the newest one first: lineages can have one each, and are few.
-select origin, size, note from ledger.checkpoints where size = $1 order by made_at desc limit 20
+select
+    origin, size, case when octet_length(note) > 4096 then '' else note end as note
+from ledger.checkpoints
+where size = $1 and octet_length(origin) <= 2048
+order by made_at desc
+limit 20
 
 -- name: stream_after
 -- The first stream beyond an id that had begun by position $2, and where.

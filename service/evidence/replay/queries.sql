@@ -198,11 +198,16 @@ where conrelid = to_regclass($1) and contype = 'p'
 
 -- name: signed
 -- A checkpoint of a size and an origin.
-select note, tree from ledger.checkpoints where size = $1 and origin = $2
+select
+    case when octet_length(note) > 4096 then '' else note end as note,
+    case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree
+from ledger.checkpoints where size = $1 and origin = $2
 
 -- name: signed_sizes
 -- What was signed, by size.
-select size, origin from ledger.checkpoints order by size, origin
+select size, origin from ledger.checkpoints
+where octet_length(origin) <= 2048
+order by size, origin
 
 -- name: stream_leaves
 -- The numbered events of a stream: what their hashes are of.

@@ -1,6 +1,7 @@
 -- name: newest
--- The largest checkpoint of an origin.
-select size, note from ledger.checkpoints where origin = $1 order by size desc limit 1
+-- The largest checkpoint of an origin; of a note that is longer than ours, nothing.
+select size, case when octet_length(note) > 4096 then '' else note end as note
+from ledger.checkpoints where origin = $1 order by size desc limit 1
 
 -- name: progress
 -- How far the tiles are written, and that they hold; writes only what changes.

@@ -41,7 +41,8 @@ group by t.tile
 -- name: note_forgotten
 -- Says that altered nodes were read, and holds the row until they are gone. Without a MAC: it is a finding
 -- of nobody in particular until a pass of the worker has found nothing (log_findings).
-update ledger.log_findings set faults = greatest(faults, 1), mac = null where kind = 'tree_nodes'
+update ledger.log_findings set faults = greatest(faults, 1), fault = null, mac = null
+where kind = 'tree_nodes'
 
 -- name: stored_nodes
 -- How many nodes of each level are stored. Whoever can add one can give it a number without a successor.

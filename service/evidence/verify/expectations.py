@@ -1,7 +1,7 @@
 """What a log is compared with: stored checkpoints, published ones, and a given one."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -112,20 +112,48 @@ class Expectations:
         ledger: str,
         evidence: Evidence,
         lineages: Lineages,
-        stored: Iterable[Row],
-        known: Iterable[Expected] = (),
     ) -> None:
-        """Open all checkpoints; `known` are faults that were found already."""
+        """Expect nothing yet: `take` adds what is stored, and `end` what else there is."""
         self._ledger = ledger
+        self._evidence = evidence
         self._keys = evidence.keys
         self._lineages = lineages
         self._opened: dict[str, Checkpoint] = {}
         self._stored: set[tuple[str, int]] = set()
+        self._sound: list[Expected] = []
+        self._fault: Expected | None = None
+        self._sizes: dict[str, list[int]] = {one.origin: [] for one in lineages.begun}
+        self.by_size: Sequence[Expected] = ()
         self.set_aside: set[tuple[str, int]] = set()
         """Origin and size of sound checkpoints that a later lineage says are of lost events."""
         self.published = None if evidence.published is None else 0
         """How many sound ones of this installation were published; None: there is no archive."""
-        expected = [*known, *(one for row in stored for one in self._of_stored(row))]
+
+    def take(self, rows: Iterable[Row]) -> None:
+        """Take the next stored checkpoints.
+
+        Only what we have signed is kept, and the first fault: whoever has the ledger's login can
+        store any number.
+        """
+        for row in rows:
+            origin, size = row["origin"], row["size"]
+            if origin in self._sizes and size is not None:
+                self._sizes[origin].append(size)
+            for one in self._of_stored(row):
+                if one.root is not None:
+                    self._sound.append(one)
+                elif self._fault is None or one.size < self._fault.size:
+                    self._fault = one
+
+    async def end(self) -> None:
+        """Take what was published and given; `by_size` has everything then.
+
+        Raises ArchiveUnavailable.
+        """
+        evidence, lineages = self._evidence, self._lineages
+        expected = [*await unpublished(evidence, self._sizes), *self._sound]
+        if self._fault is not None:
+            expected.append(self._fault)
         expected += [one for note in evidence.published or () for one in self._of_published(note)]
         expected += self._of_given(evidence.given)
         # Roots first: an altered event weighs more than an altered note.
@@ -138,13 +166,13 @@ class Expectations:
         what = f"The stored checkpoint of {counted(size, 'event')}"
         if (origin, size) in self._stored:
             return [broken(size, f"{what} is in the database more than once.")]
-        self._stored.add((origin, size))
         try:
             checkpoint = self._open(note)
         except NoteInvalid as error:
             return [broken(size, f"{what} is not sound: {error}.")]
         if (checkpoint.origin, checkpoint.size) != (origin, size):
             return [broken(size, f"{what} holds the note of another one.")]
+        self._stored.add((origin, size))
         return [one._replace(tree=row["tree"]) for one in self._binding(what, checkpoint)]
 
     def _of_published(self, note: ReadNote) -> Iterable[Expected]:
@@ -205,10 +233,10 @@ class Expectations:
         return known
 
 
-async def unpublished(
-    evidence: Evidence, lineages: Lineages, stored: Iterable[Row]
-) -> list[Expected]:
+async def unpublished(evidence: Evidence, sizes: Mapping[str, Sequence[int]]) -> list[Expected]:
     """Return the fault of the first stored checkpoint that must be published and is not, if any.
+
+    `sizes` are those of the stored ones of each lineage.
 
     The newest one of a lineage may be on its way, or never have come there before another lineage
     followed. Those before it are published before another is stored, so the archive is asked once
@@ -217,10 +245,7 @@ async def unpublished(
     if evidence.published is None:
         return []
     there = {(note.origin, note.size) for note in evidence.published}
-    rows, due = list(stored), list[tuple[int, str]]()
-    for lineage in lineages.begun:
-        ours = [row for row in rows if row["origin"] == lineage.origin]
-        due += sorted((row["size"], row["origin"]) for row in ours if row["size"] is not None)[:-1]
+    due = [(size, origin) for origin in sizes for size in sorted(sizes[origin])[:-1]]
     for size, origin in sorted(due):
         if (origin, size) not in there and await evidence.read(note_name(origin, size)) is None:
             what = f"The stored checkpoint of {counted(size, 'event')}"

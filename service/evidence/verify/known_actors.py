@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import NOTE_BYTES_MAX, Checkpoint
 from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.note import NoteInvalid, NoteKey
 from service.evidence.replay.footing import binds
@@ -40,8 +40,6 @@ _LAST: Final = datetime.max.replace(tzinfo=UTC)
 _ROWS_MAX: Final = PAGE_BYTES_MAX // STATE_BYTES_MAX
 _CHECKPOINTS_MAX: Final = 1_000
 """Whoever has the login can store more of larger sizes, without a signature that holds."""
-_NOTE_BYTES_MAX: Final = 4096
-"""More than a checkpoint has that we sign; signatures of others are kept apart."""
 _SQL = queries("service.evidence.verify")
 _BOUND = queries("service.ledger").bound
 
@@ -222,7 +220,7 @@ async def proven_size(
     connection: Connection, schema: str, keys: Sequence[NoteKey], lineages: Lineages
 ) -> int:
     """Return the size of the largest checkpoint that is signed and binds the log."""
-    asked = (_CHECKPOINTS_MAX, _NOTE_BYTES_MAX)
+    asked = (_CHECKPOINTS_MAX, NOTE_BYTES_MAX)
     for size, origin, note in await connection.fetch(_SQL.people_signed.on(schema), *asked):
         with suppress(NoteInvalid):
             checkpoint = Checkpoint.open(note, keys)

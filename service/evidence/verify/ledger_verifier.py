@@ -26,7 +26,7 @@ from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import ALL_PROVEN, Actors
 from service.evidence.verify.confirm import Judges, Reading, confirmed
 from service.evidence.verify.definitions import definitions_fault
-from service.evidence.verify.expectations import Evidence, Expectations, unpublished
+from service.evidence.verify.expectations import Evidence, Expectations
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.kept_nodes import nodes_fault
 from service.evidence.verify.known_actors import Accounts, known_actors, proven_size
@@ -47,6 +47,8 @@ DEADLINE_SECONDS: Final = 86_400.0
 """A day for one ledger: billions of events."""
 STATEMENT_SECONDS_MAX: Final = 3600.0
 """Of the database: published hashes may have to be fetched from afar."""
+_ROWS_MAX: Final = 256
+"""Checkpoints read at once: at most 2 MiB."""
 _SQL = queries("service.evidence.verify")
 Confirm = Callable[[Connection, Judges, Walk, Advance], Awaitable[bool]]
 
@@ -151,9 +153,11 @@ async def verify(
     The rows are walked through one by one, unless `confirm` says that all of them hold.
     """
     lineages = await lineages_of(connection, schema, evidence.keys)
-    stored = await connection.fetch(_SQL.checkpoints.on(schema))
-    known = await unpublished(evidence, lineages, stored)
-    expectations = Expectations(schema, evidence, lineages, stored, known)
+    expectations = Expectations(schema, evidence, lineages)
+    stored = await connection.cursor(_SQL.checkpoints.on(schema))
+    while rows := await stored.fetch(_ROWS_MAX):
+        expectations.take(rows)
+    await expectations.end()
     actors = None
     if accounts is not None:  # only now, when the snapshot was taken
         actors = await known_actors(accounts, evidence.keys, DEADLINE_SECONDS)

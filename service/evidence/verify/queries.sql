@@ -1,6 +1,12 @@
 -- name: checkpoints
--- What was signed, as the database keeps it.
-select origin, size, note, tree from ledger.checkpoints order by size, origin
+-- What was signed, as the database keeps it. Of what is longer than ours, nothing is read: no checkpoint has
+-- an origin of 2 KiB, a note of 4, or a tree of more than 64 hashes.
+select
+    case when octet_length(origin) > 2048 then '' else origin end as origin, size,
+    case when octet_length(note) > 4096 then '' else note end as note,
+    case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree
+from ledger.checkpoints as c
+order by c.size, c.origin
 
 -- name: definitions
 -- Everything in a schema that decides what its rows say: relations, columns, constraints, indexes that
@@ -212,7 +218,7 @@ select exists(select from ledger.log where position > $1)
 select
     h.id,
     h.size,
-    h.tree,
+    case when octet_length(h.tree) > 2048 then '\x00'::bytea else h.tree end as tree,
     (select count(*) from ledger.log as l where l.position is null) as unplaced
 from ledger.head as h
 
@@ -312,8 +318,9 @@ order by n.level, n.node_index
 limit 1
 
 -- name: note
--- The note of a stored checkpoint.
-select note from ledger.checkpoints where origin = $1 and size = $2
+-- The note of a stored checkpoint; of one that is longer than ours, nothing.
+select case when octet_length(note) > 4096 then '' else note end as note
+from ledger.checkpoints where origin = $1 and size = $2
 
 -- name: numbered
 -- What the log has of a range, in its order, $3 rows of it at most: positions, the ids of their events,
@@ -373,7 +380,7 @@ order by position
 -- The $1 largest stored checkpoints, in notes of at most $2 bytes.
 select size, origin, note
 from ledger.checkpoints
-where octet_length(note) <= $2::integer
+where octet_length(note) <= $2::integer and octet_length(origin) <= 2048
 order by size desc
 limit $1
 
@@ -475,12 +482,19 @@ select
     + pg_stat_get_tuples_deleted('ledger.log'::regclass) as changes
 
 -- name: slices_head
--- How far the log is numbered, and its sequencer's tree.
-select size, tree from ledger.head where id = 1
+-- How far the log is numbered, and its sequencer's tree; of a longer one than there is, a byte, which is none.
+select
+    size, case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree
+from ledger.head where id = 1
 
 -- name: slices_hold
--- Where the pass through the log is; nobody waits for whoever is at it.
-select position, tree, began_at, finished_at, size, fault_position, fault, mac
+-- Where the pass through the log is; nobody waits for whoever is at it. Nothing is read of a column that is
+-- longer than what the service writes: then the MAC does not hold.
+select
+    position, case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree, began_at,
+    finished_at, size, fault_position,
+    case when octet_length(fault) > 4096 then '' else fault end as fault,
+    case when octet_length(mac) > 64 then ''::bytea else mac end as mac
 from ledger.log_verification
 where id = 1
 for update skip locked
@@ -527,11 +541,13 @@ where coalesce(bytes_before, 0) < $3
 order by position
 
 -- name: slices_signed
--- The stored checkpoints of a range of sizes, or of all beyond one.
-select size, origin, note
+-- The first $4 stored checkpoints of some origins ($3) in a range of sizes, or of all beyond one. Of a note
+-- that is longer than ours, nothing is read.
+select size, origin, case when octet_length(note) > 4096 then '' else note end as note
 from ledger.checkpoints
-where size > $1 and ($2::bigint is null or size <= $2)
+where size > $1 and ($2::bigint is null or size <= $2) and origin = any($3::text[])
 order by size
+limit $4
 
 -- name: session
 -- The settings in force on this connection: of its startup options, or else of its login or database.

@@ -46,6 +46,9 @@ FIRST_SECONDS: Final = 30.0
 """After its start a process leaves the log alone: others may be starting, too."""
 LOOK_SECONDS: Final = 60.0
 """How often to check whether a pass is due."""
+_BEYOND_MAX: Final = 500
+"""Checkpoints beyond the log's end that are looked at: ours are few, and the first one that is not
+sound is a finding."""
 
 _SQL = queries("service.evidence.verify")
 
@@ -146,6 +149,12 @@ class _Judge(NamedTuple):
     keys: Sequence[NoteKey]
     lineages: Lineages
 
+    @property
+    def origins(self) -> list[str]:
+        """Those of the lineages, the lost ones that a later one follows included."""
+        named = ((one.origin, one.follows) for one in self.lineages.begun)
+        return sorted({origin for both in named for origin in both if origin})
+
     def row(self, row: LogRow, due: int) -> bytes:
         """Return the leaf of the row that is due; raises _Altered."""
         if row.position != due:
@@ -230,7 +239,7 @@ class _Slice:
         if not rows:
             raise _Altered(start + 1, f"The event at position {start + 1} is missing.")
         last = rows[-1]["position"]
-        signed = await self._transaction.fetch(_SQL.slices_signed, start, last)
+        signed = await self._signed(start, last, None)
         ahead = [one for one in map(self._judge.checkpoint, signed) if one is not None]
         read, nodes = list[LogRow](), list[TreeNode]()
         for row in rows:
@@ -245,6 +254,11 @@ class _Slice:
             while ahead and ahead[0].size == tree.size:
                 self._compare(ahead.pop(0))
         await self._beside.take(read, nodes)
+
+    async def _signed(self, start: int, last: int | None, rows_max: int | None) -> Sequence[Row]:
+        """Return the stored checkpoints of the log's own lineages; others bind nothing."""
+        origins = self._judge.origins
+        return await self._transaction.fetch(_SQL.slices_signed, start, last, origins, rows_max)
 
     def _compare(self, checkpoint: Checkpoint) -> None:
         if self._tree.root() != checkpoint.root:
@@ -262,7 +276,7 @@ class _Slice:
             raise _Altered(size, f"The log has lost its head, or what followed position {size}.")
         if head["tree"] is not None and head["tree"] != self._tree.to_bytes():
             raise _Altered(size, "The tree in the head of the log is not that of its events.")
-        for row in await self._transaction.fetch(_SQL.slices_signed, size, None):
+        for row in await self._signed(size, None, _BEYOND_MAX):
             # The log may have grown since its head was read; a checkpoint follows numbering.
             if self._judge.checkpoint(row) is not None:
                 again = await self._transaction.fetchrow(_SQL.slices_head)
