@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from service.archive.port import ArchiveUnavailable, parts_of
+from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable, ObjectTooLarge, parts_of
 from service.storage.error_text import error_text
 from service.storage.google import GoogleObjectStore
 from service.storage.port import StorageUnavailable
@@ -33,10 +33,14 @@ class BucketArchive:
         full = self._full(name)
         return await self._ask(lambda store: store.replace(full, content, known))
 
-    async def get(self, name: str) -> bytes | None:
-        """Download an object."""
+    async def get(self, name: str, bytes_max: int = OBJECT_BYTES_MAX) -> bytes | None:
+        """Download an object, until it has too many bytes."""
         full = self._full(name)
-        return await self._ask(lambda store: store.read(full))
+        content = await self._ask(lambda store: store.read(full, bytes_max))
+        if content is not None and len(content) > bytes_max:
+            where = f"gs://{self._bucket}/{full}"
+            raise ObjectTooLarge(f"{where}: has more than {bytes_max:,} bytes")
+        return content
 
     async def names(self, prefix: str, after: str = "") -> list[str]:
         """List the names that begin with a prefix, from `after` on."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
-from service.archive.port import ArchiveUnavailable, parts_of
+from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable, ObjectTooLarge, parts_of
 from service.core.files import flush_folder, write_new
 from service.core.threads import DaemonThreads
 
@@ -42,9 +42,9 @@ class DirectoryArchive:
         """
         return await self._in_thread(lambda: self._replace(self._path(name), content, known))
 
-    async def get(self, name: str) -> bytes | None:
+    async def get(self, name: str, bytes_max: int = OBJECT_BYTES_MAX) -> bytes | None:
         """Read a file."""
-        return await self._in_thread(lambda: _read(self._path(name)))
+        return await self._in_thread(lambda: _read(self._path(name), bytes_max))
 
     async def names(self, prefix: str, after: str = "") -> list[str]:
         """Walk the folder that the prefix leads to."""
@@ -106,7 +106,7 @@ class DirectoryArchive:
         try:
             write_new(temporary, content)
             with _locked(path.parent):
-                if _read(path) != known:
+                if not _holds(path, known):
                     return False
                 temporary.replace(path)
         finally:
@@ -147,9 +147,20 @@ def _locked(folder: Path) -> Generator[None]:
         yield
 
 
-def _read(path: Path) -> bytes | None:
+def _holds(path: Path, known: bytes | None) -> bool:
     try:
-        return path.read_bytes()
+        return _read(path, len(known or b"")) == known
+    except ObjectTooLarge:
+        return False
+
+
+def _read(path: Path, bytes_max: int) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size  # it stays: files are linked when they are whole
+            if size > bytes_max:
+                raise ObjectTooLarge(f"{path}: has {size:,} bytes, more than {bytes_max:,}")
+            return file.read(size)
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         return None
 

@@ -1,10 +1,17 @@
 """The archive: objects outside the database, each name written once, but in an open one."""
 
-from typing import Protocol
+from typing import Final, Protocol
+
+OBJECT_BYTES_MAX: Final = 4 << 20
+"""More than any object has whose reader does not say how many bytes it can have."""
 
 
 class ArchiveUnavailable(Exception):
     """The archive cannot be reached, or refuses us. `str()` is for an operator."""
+
+
+class ObjectTooLarge(ArchiveUnavailable):
+    """An object has more bytes than anything that is published under such a name."""
 
 
 class Archive(Protocol):
@@ -17,8 +24,11 @@ class Archive(Protocol):
         """Write an object, whole or not at all; False: the name is taken, and its object stays."""
         ...
 
-    async def get(self, name: str) -> bytes | None:
-        """Return an object's content; None: there is no such object."""
+    async def get(self, name: str, bytes_max: int = OBJECT_BYTES_MAX) -> bytes | None:
+        """Return an object's content; None: there is no such object.
+
+        Raises ObjectTooLarge, having read little more than `bytes_max`, where it has more.
+        """
         ...
 
     async def names(self, prefix: str, after: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from service.archive.port import Archive
+from service.archive.port import Archive, ObjectTooLarge
 from service.ledger.service_keys import GetSecrets
 
 PREFIX: Final = "erasures/"
@@ -47,6 +47,10 @@ class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
         """Where the entry lies: sorted by ledger, then by time."""
         milliseconds = int(self.at.timestamp() * 1000)
         return f"{PREFIX}{self.ledger}/{milliseconds:015d}-{self.subject}.json"
+
+
+ENTRY_BYTES_MAX: Final = 64 << 20
+"""A million data keys."""
 
 
 class EntryUnreadable(Exception):
@@ -85,9 +89,9 @@ class ErasureList:
     async def read(self, name: str) -> ListedErasure:
         """Return an entry; raises EntryUnreadable and ArchiveUnavailable."""
         try:  # ValueError: a name that nothing is published under
-            content = await self._archive.get(name) or b""
+            content = await self._archive.get(name, ENTRY_BYTES_MAX) or b""
             entry = msgspec.json.decode(content, type=ListedErasure)
-        except (msgspec.DecodeError, ValueError) as error:
+        except (msgspec.DecodeError, ValueError, ObjectTooLarge) as error:
             raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error
         if not entry.data_keys:
             raise EntryUnreadable(f"{name} names no data key")

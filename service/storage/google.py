@@ -58,9 +58,14 @@ class _Bounded:
     def write(self, more: bytes) -> int:
         """Keep what came; raises ValueError beyond the size."""
         self.content += more
-        if len(self.content) > self._size:
+        if self.is_over:
             raise ValueError("more bytes than were asked for")
         return len(more)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more came than was asked for."""
+        return len(self.content) > self._size
 
 
 class _Channel(NamedTuple):
@@ -173,6 +178,8 @@ class GoogleObjectStore:
             try:
                 if there is not None:
                     generation = there.generation
+                    if known is None or there.size != len(known):
+                        return False
                     content = there.download_as_bytes(if_generation_match=generation, **_ONE_TRY)
                     if content != known:
                         return False
@@ -187,12 +194,18 @@ class GoogleObjectStore:
 
         return await self._ask(put)
 
-    async def read(self, name: str) -> bytes | None:
-        """Return an object's bytes, or None where there is none."""
+    async def read(self, name: str, bytes_max: int) -> bytes | None:
+        """Return an object's bytes, or None where there is none; of a larger one, some more."""
 
         def read(client: Client) -> bytes | None:
+            sink = _Bounded(bytes_max)
             try:
-                return self._blob(client, name).download_as_bytes(**_ONE_TRY)
+                self._blob(client, name).download_to_file(sink, **_ONE_TRY)
+                return bytes(sink.content)
+            except ValueError:
+                if not sink.is_over:
+                    raise
+                return bytes(sink.content)
             except NotFound:
                 self._demand_bucket(client)
                 return None

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from service.archive.directory import DirectoryArchive
-from service.archive.port import ArchiveUnavailable, OpenArchive
+from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable, OpenArchive
 from service.evidence.checkpoints.log_tree import LedgerForked, extended
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteKey
@@ -64,10 +64,10 @@ class Away:
         self._fail("replace", name)
         return await self.inner.replace(name, content, known)
 
-    async def get(self, name: str) -> bytes | None:
+    async def get(self, name: str, bytes_max: int = OBJECT_BYTES_MAX) -> bytes | None:
         """Get, or fail."""
         self._fail("get", name)
-        return await self.inner.get(name)
+        return await self.inner.get(name, bytes_max)
 
     async def names(self, prefix: str, after: str = "") -> list[str]:
         """List, or fail."""

@@ -163,7 +163,7 @@ async def _seal(connection: asyncpg.Connection) -> SealedLog:
         [(*note, tree) for note, tree in zip(notes, trees, strict=True)],
     )
 
-    async def fetch(name: str) -> bytes | None:
+    async def fetch(name: str, _bytes_max: int = 0) -> bytes | None:
         return leaves.get(name)
 
     return SealedLog(

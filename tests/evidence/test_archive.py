@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import AsyncGenerator, Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -23,7 +24,7 @@ from service.app.storage import archive_for, tiles_for
 from service.archive import directory
 from service.archive.bucket import BucketArchive
 from service.archive.directory import DirectoryArchive
-from service.archive.port import Archive, ArchiveUnavailable, parts_of
+from service.archive.port import Archive, ArchiveUnavailable, ObjectTooLarge, parts_of
 from service.storage.google import GoogleObjectStore
 from tests.evidence.checkpointing import directory_at
 from tests.no_tls import NO_TLS
@@ -103,6 +104,29 @@ async def test_a_stored_object_can_be_read(place):
     assert await place.get(NAME) == content
     assert await place.get(f"{NAME}/below") is None
     assert await place.get("checkpoints/example.com") is None
+
+
+async def test_an_object_is_read_up_to_a_size(place):
+    """A larger one, which somebody else has put there, is refused by name."""
+    await place.put(NAME, bytes(1 << 20))
+    assert len(await place.get(NAME, 1 << 20)) == 1 << 20
+    with pytest.raises(ObjectTooLarge, match=r"00000000000000000007\.txt: has "):
+        await place.get(NAME, (1 << 20) - 1)
+    assert await place.replace(NAME, b"mine", b"known") is False
+
+
+async def test_a_sparse_file_of_a_gigabyte_is_not_read(tmp_path):
+    """It takes no room on the disk, and none in memory."""
+    place = directory_at(tmp_path / "published")
+    await place.put(NAME, b"x")
+    os.truncate(tmp_path / "published" / NAME, 1 << 30)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ObjectTooLarge):
+            await place.get(NAME)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 async def test_a_name_is_written_once(place):
@@ -292,7 +316,7 @@ async def test_a_call_to_a_directory_that_hangs_ends(tmp_path, monkeypatch):
     """So does one that waits for a thread. Those that hang still end once the directory is back."""
     monkeypatch.setattr(directory, "CALL_SECONDS_MAX", 0.05)
     back = threading.Event()
-    monkeypatch.setattr(directory, "_read", lambda _path: b"late" * back.wait())
+    monkeypatch.setattr(directory, "_read", lambda *_asked: b"late" * back.wait())
     place = directory_at(tmp_path / "hanging")
     calls = (place.get("file") for _ in range(2 * directory.THREADS))
     ends = await asyncio.gather(*calls, return_exceptions=True)
@@ -309,7 +333,7 @@ import asyncio, pathlib, threading
 from service.archive import directory
 async def main():
     hangs = threading.Event()
-    directory._read = lambda _path: hangs.set() or threading.Event().wait()
+    directory._read = lambda *_asked: hangs.set() or threading.Event().wait()
     place = directory.DirectoryArchive(pathlib.Path({str(tmp_path)!r}))
     call = asyncio.create_task(place.get("file"))
     while not hangs.is_set():
@@ -328,7 +352,7 @@ async def test_a_directory_that_hangs_holds_up_no_other(tmp_path, monkeypatch):
     await other.put(NAME, b"here")
     back = threading.Event()
 
-    def read(path: Path) -> bytes:
+    def read(path: Path, _bytes_max: int) -> bytes:
         return path.read_bytes() if "hanging" not in path.parts else b"late" * back.wait()
 
     monkeypatch.setattr(directory, "_read", read)

@@ -1,6 +1,7 @@
 """What a ledger's login writes takes little memory of those who verify, sign and number."""
 
 # ruff: noqa: S608 - what is large is made by the server
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +10,16 @@ import pytest
 from asyncpg import CheckViolationError
 
 import service as package
+from service.archive.port import ObjectTooLarge
 from service.evidence.checkpoint import NOTE_BYTES_MAX
 from service.evidence.checkpoints.finding import NOT_OURS, finding
+from service.evidence.checkpoints.names import note_name
 from service.evidence.checkpoints.signatures import LINES_MAX
 from service.evidence.countersigning.search import newest_countersigned
 from service.evidence.demands import Demands
 from service.evidence.note import SIGNATURES_MAX, NoteInvalid
 from service.evidence.verify import ledger_verifier
-from service.evidence.verify.expectations import Evidence, Expectations
+from service.evidence.verify.expectations import Evidence, Expectations, published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.caller import LEDGERS
 from service.ledger.sequencer import HeadAltered, Sequencer
@@ -259,6 +262,30 @@ async def test_a_flood_of_lines_takes_little_memory(checkpoints, asking, witness
         with pytest.raises(NoteInvalid):
             await newest_countersigned(counted, "accounts", demands, lambda *_: True)
     assert counted.rows["demanded"] == LINES_MAX
+
+
+@pytest.mark.parametrize(
+    ("ending", "told"),
+    [
+        ("txt", "The published checkpoint of 2 events is not sound: not a signed note."),
+        ("leaves", "The hashes published with the checkpoint of 2 events are not as many as"),
+        ("streams", "The index of streams published with the checkpoint of 2 events is not sound"),
+    ],
+)
+async def test_what_is_published_is_read_in_bounded_bytes(
+    accounts, checkpoints, add, place, tmp_path, ending, told
+):
+    """Whoever can write to the archive makes a large file of nothing: that is not sound."""
+    await add(1)
+    origin, size, _ = (await checkpoints.make()).checkpoint
+    path = tmp_path / "published" / note_name(origin, size).replace("txt", ending)
+    path.touch()
+    os.truncate(path, 1 << 30)
+    evidence = await published_evidence(place, "accounts", [KEY], None)
+    assert (await verify_ledger(accounts.database, evidence)).fault.startswith(told)
+    if ending == "txt":
+        with pytest.raises(ObjectTooLarge):
+            await checkpoints.make()
 
 
 @pytest.mark.parametrize("column", ["note", "tree", "origin"])

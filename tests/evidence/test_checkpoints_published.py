@@ -132,11 +132,11 @@ async def test_an_archive_that_another_process_fills_meanwhile_is_not_empty(
     await add(1)
     looking, get = Checkpoints(accounts, [KEY], place), place.get
 
-    async def get_late(name):
+    async def get_late(name, bytes_max):
         if name.endswith("begun"):
             monkeypatch.undo()
             await checkpoints.make()
-        return await get(name)
+        return await get(name, bytes_max)
 
     monkeypatch.setattr(place, "get", get_late)
     await looking.check_archive()

@@ -105,7 +105,7 @@ async def test_what_was_published_meanwhile_is_no_fault(log, owner_connection):
     """Names listed before the database was read are listed again."""
     asked = []
 
-    async def read(name):
+    async def read(name, _bytes_max):
         asked.append(name)
         return b""
 
@@ -196,7 +196,7 @@ async def test_leaves_that_do_not_lead_to_the_signed_root_are_not_believed(log, 
     )
     for leaves in (b"\0" * 32 * (after - before), b"", b"\0" * 31, b"\0" * 32 * 200):
 
-        async def forged(_name, leaves=leaves):
+        async def forged(_name, _bytes_max, leaves=leaves):
             return leaves
 
         evidence = Evidence([KEY], log.published.published, read=forged)

@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from service.archive.directory import DirectoryArchive
-from service.archive.port import ArchiveUnavailable
+from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable
 from service.core.clock import system_clock, timestamp
 from service.core.retries import ATTEMPTS_MAX
 from service.ledger.following.catch_up import ParkingSubscriber
@@ -46,13 +46,13 @@ class Refusing(DirectoryArchive):
             raise ArchiveUnavailable("it is away")
         return await super().put(name, content)
 
-    async def get(self, name: str) -> bytes | None:
+    async def get(self, name: str, bytes_max: int = OBJECT_BYTES_MAX) -> bytes | None:
         """Get, fail, or never return."""
         if "get" in self.hangs:
             await asyncio.Event().wait()
         if "get" in self.fails:
             raise ArchiveUnavailable("it is away")
-        return await super().get(name)
+        return await super().get(name, bytes_max)
 
 
 @pytest.fixture

@@ -237,8 +237,8 @@ async def _shared(checkpoints: Checkpoints, past: _Past, trees: dict[int, bytes]
 
 async def _agreeing(checkpoints: Checkpoints, past: _Past, tree: CompactRange, size: int) -> int:
     """Return how many leaves after a tree agree with those published up to `size`."""
-    leaves = await past.leaves(size) if past.leaves else None
-    found = await past.open(size)
+    found = await past.open(size)  # and only then what its size lets be large
+    leaves = await past.leaves(size) if past.leaves and found else None
     if leaves is None or found is None or len(leaves) != (size - tree.size) * HASH_BYTES:
         return 0
     if (await extended(tree, leaves)).root() != found[0].root:

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from service.archive.port import Archive, ArchiveUnavailable
+from service.archive.port import Archive, ArchiveUnavailable, ObjectTooLarge
 from service.core.counted import counted
 from service.evidence.authorisation import Unsound, sound_lineages
-from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import NOTE_BYTES_MAX, Checkpoint
 from service.evidence.checkpoints.lineage import known_origins, lineages
 from service.evidence.checkpoints.log_tree import LedgerForked, tree_of_log
 from service.evidence.checkpoints.names import (
@@ -32,6 +32,7 @@ from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid, NoteKey, SignerUnknown
 from service.facts.lineages import LineageBegun
 from service.ledger.ledger import Ledger
+from service.ledger.merkle import HASH_BYTES
 
 
 class ArchiveEmpty(ArchiveUnavailable):
@@ -94,7 +95,7 @@ class PublishedHistory:
         """Publish what belongs to a checkpoint; return what has its name already, if anything."""
         if self._archive is None or await self._archive.put(name, content):
             return None
-        return await self._archive.get(name)
+        return await self._archive.get(name, NOTE_BYTES_MAX)
 
     async def close(self, origin: str, size: int) -> bool:
         """Close an origin: nothing can be published of it after the checkpoint of a size.
@@ -123,12 +124,15 @@ class PublishedHistory:
     async def has(self, origin: str, size: int) -> bool:
         """Return whether an object has the name of a checkpoint's note."""
         with suppress(ValueError):
-            return await self._read(note_name(origin, size)) is not None
+            try:
+                return await self._read(note_name(origin, size)) is not None
+            except ObjectTooLarge:
+                return True
         return False
 
     async def leaves(self, origin: str, size: int) -> bytes | None:
         """Return the leaf hashes up to a checkpoint, as they were published."""
-        return await self._read(leaves_name(origin, size))
+        return await self._read(leaves_name(origin, size), size * HASH_BYTES)
 
     async def sizes(self, origin: str, behind: int = 0) -> list[int]:
         """Return the sizes of an origin's checkpoints beyond a size, smallest first."""
@@ -254,8 +258,8 @@ class PublishedHistory:
                 "CLAIM_LEDGER_CHECKPOINT_KEYS"
             ) from error
 
-    async def _read(self, name: str) -> bytes | None:
-        return None if self._archive is None else await self._archive.get(name)
+    async def _read(self, name: str, bytes_max: int = NOTE_BYTES_MAX) -> bytes | None:
+        return None if self._archive is None else await self._archive.get(name, bytes_max)
 
     def _check(self, begun: Sequence[LineageBegun]) -> Lineages:
         try:

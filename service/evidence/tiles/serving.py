@@ -7,6 +7,7 @@ clients use that place directly (docs/ledger-format.md).
 import hashlib
 import re
 from collections.abc import Collection
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -15,7 +16,7 @@ from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from service.archive.port import ArchiveUnavailable, OpenArchive
+from service.archive.port import ArchiveUnavailable, ObjectTooLarge, OpenArchive
 from service.core.errors import Refusal, busy
 from service.evidence.tiles.names import CHECKPOINT, is_tile
 from service.facts.caller import LEDGERS
@@ -72,9 +73,10 @@ class LogTiles:
         self._reading += 1
         try:
             for name in self._names:
-                found = await self._place.get(f"{name}/{log_path}")
-                if found is not None and len(found) <= BYTES_MAX:
-                    return found
+                with suppress(ObjectTooLarge):
+                    found = await self._place.get(f"{name}/{log_path}", BYTES_MAX)
+                    if found is not None:
+                        return found
         except ArchiveUnavailable as error:
             log.warning("tiles unavailable")
             raise Refusal("service_unavailable") from error

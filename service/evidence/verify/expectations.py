@@ -6,9 +6,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from service.archive.port import Archive
+from service.archive.port import Archive, ObjectTooLarge
 from service.core.counted import counted
-from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import NOTE_BYTES_MAX, Checkpoint
 from service.evidence.checkpoints.names import TOP, leaves_name, note_name, parsed, parsed_streams
 from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.lineages import Lineages
@@ -32,7 +32,11 @@ class ReadNote(NamedTuple):
         return leaves_name(self.origin, self.size)
 
 
-async def _nothing(_name: str) -> bytes | None:
+Read = Callable[[str, int], Awaitable[bytes | None]]
+"""Returns an object of at most so many bytes; raises ObjectTooLarge, and ArchiveUnavailable."""
+
+
+async def _nothing(_name: str, _bytes_max: int) -> bytes | None:
     return None
 
 
@@ -50,7 +54,7 @@ class Evidence:
     keys: Sequence[NoteKey]
     published: Sequence[ReadNote] | None = None
     given: Checkpoint | None = None
-    read: Callable[[str], Awaitable[bytes | None]] = field(default=_nothing)
+    read: Read = field(default=_nothing)
     has_leaves: bool = False
     demands: Demands = NO_DEMANDS
     streams: Sequence[tuple[str, int]] = ()
@@ -78,8 +82,10 @@ async def published_evidence(
     gate = asyncio.Semaphore(_AT_ONCE)
 
     async def note(origin: str, size: int) -> ReadNote:
+        content, text = None, None
         async with gate:
-            content, text = await archive.get(note_name(origin, size)), None
+            with suppress(ObjectTooLarge):
+                content = await archive.get(note_name(origin, size), NOTE_BYTES_MAX)
         with suppress(UnicodeDecodeError):
             text = None if content is None else content.decode()
         return ReadNote(origin, size, text)
@@ -247,7 +253,9 @@ async def unpublished(evidence: Evidence, sizes: Mapping[str, Sequence[int]]) ->
     there = {(note.origin, note.size) for note in evidence.published}
     due = [(size, origin) for origin in sizes for size in sorted(sizes[origin])[:-1]]
     for size, origin in sorted(due):
-        if (origin, size) not in there and await evidence.read(note_name(origin, size)) is None:
+        if (origin, size) in there:
+            continue
+        if await evidence.read(note_name(origin, size), NOTE_BYTES_MAX) is None:
             what = f"The stored checkpoint of {counted(size, 'event')}"
             return [broken(size, f"{what} is not where they are published.")]
     return []

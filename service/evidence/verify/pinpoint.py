@@ -64,7 +64,7 @@ async def _leaves(
 ) -> list[bytes] | None:
     """Return the hashes from the first leaf in doubt up to a checkpoint's size."""
     try:
-        joined = await evidence.read(note.leaves_name)
+        joined = await evidence.read(note.leaves_name, checkpoint.size * HASH_BYTES)
     except ArchiveUnavailable:  # the fault is known: without them its range is reported
         return None
     doubtful = (checkpoint.size - held.size) * HASH_BYTES

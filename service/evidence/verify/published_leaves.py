@@ -1,5 +1,6 @@
 """The hashes that were published with checkpoints: joined, they make each signed root."""
 
+from service.archive.port import ObjectTooLarge
 from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.lineages import Lineages
@@ -29,11 +30,16 @@ async def leaves_fault(evidence: Evidence, lineages: Lineages) -> Fault | None:
 async def _next(evidence: Evidence, note: ReadNote, tree: CompactRange) -> Fault | None:
     """Grow the tree by the hashes of the next note of an origin; return what is wrong with them."""
     what = f"The hashes published with the checkpoint of {counted(note.size, 'event')}"
-    joined = await evidence.read(note.leaves_name)
+    due = max(0, note.size - tree.size) * HASH_BYTES
+    others = Fault(tree.size + 1, f"{what} are not as many as there are events.")
+    try:
+        joined = await evidence.read(note.leaves_name, due)
+    except ObjectTooLarge:
+        return others
     if joined is None:
         return Fault(tree.size + 1, f"{what} are missing.")
-    if len(joined) != (note.size - tree.size) * HASH_BYTES:
-        return Fault(tree.size + 1, f"{what} are not as many as there are events.")
+    if not due or len(joined) != due:
+        return others
     first = tree.size + 1
     tree.extend(split_hashes(joined))
     try:

@@ -5,8 +5,9 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
+from service.archive.port import ObjectTooLarge
 from service.core.counted import counted
-from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoint import NOTE_BYTES_MAX, Checkpoint
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.lineages import Lineages
 from service.evidence.note import NoteInvalid
@@ -43,7 +44,9 @@ async def streams_fault(
 async def _stated(
     connection: Connection, schema: str, evidence: Evidence, origin: str, size: int
 ) -> StreamsNote | Fault:
-    content = await evidence.read(streams_name(origin, size))
+    content = None
+    with suppress(ObjectTooLarge):
+        content = await evidence.read(streams_name(origin, size), NOTE_BYTES_MAX)
     try:
         found = StreamsNote.open((content or b"").decode(), evidence.keys)
     except (NoteInvalid, UnicodeDecodeError) as error:
