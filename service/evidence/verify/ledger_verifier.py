@@ -86,7 +86,24 @@ async def _verdict(
     event_keys: EventKeys | None,
     spares: Spares,
 ) -> Verdict:
-    altered = await definitions_fault(database)
+    # Before and after: what was altered meanwhile, or then, may have changed what was read. Not at
+    # the same time: a pooler may have no place for a second connection.
+    before = await definitions_fault(database)
+    verdict = await _on_a_snapshot(database, evidence, advance, accounts, event_keys, spares)
+    if not verdict.ok:
+        return verdict
+    altered = before or await definitions_fault(database)
+    return verdict if altered is None else verdict.with_fault(altered)
+
+
+async def _on_a_snapshot(
+    database: Database,
+    evidence: Evidence,
+    advance: Advance,
+    accounts: Accounts | None,
+    event_keys: EventKeys | None,
+    spares: Spares,
+) -> Verdict:
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
         rolled_back(
@@ -106,10 +123,7 @@ async def _verdict(
         )
         if not verdict.ok:
             return verdict
-        # Before and after: what was altered meanwhile, or then, may have changed what was read.
-        fault = altered or await _around(
-            connection, database, evidence, ids_are_kept=kept == [True]
-        )
+        fault = await _around(connection, database, evidence, ids_are_kept=kept == [True])
         if fault is not None:
             return verdict.with_fault(fault)
         return await witnessed(connection, database.schema, evidence, verdict)
@@ -126,7 +140,6 @@ async def _around(
     lineages = await lineages_of(connection, schema, evidence.keys)
     return (
         await leaves_fault(evidence, lineages)
-        or await definitions_fault(database)
         or await public_ids_fault(connection, schema, waiting_alone=ids_are_kept)
         or await streams_fault(connection, schema, evidence, lineages)
         or await nodes_fault(connection, database)
