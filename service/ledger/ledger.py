@@ -118,6 +118,13 @@ class Ledger:
         self._asked_at = 0.0
         self.kept = KeptStates()
 
+    async def reachable(self) -> None:
+        """Read from a table that only grows; raises LedgerUnavailable.
+
+        Queues have a dead row for each entry that was removed since anybody's oldest snapshot.
+        """
+        await self.database.reads.fetchrow(_SQL.any_event)
+
     async def event_keys(self, *, anew: bool = False) -> EventKeys:
         """Return the keys that bind events to the service: from memory, unless `anew`."""
         roots, known = (await self.secrets(anew=anew)).events, self._event_keys

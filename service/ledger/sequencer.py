@@ -225,10 +225,6 @@ class Sequencer:
             raise LedgerError(f"positions up to {end} are missing from the log")
         await connection.execute(_SQL.sequencer_grow.on(schema), tree.size, tree.to_bytes())
 
-    async def reachable(self) -> None:
-        """Run a cheap query; raises LedgerUnavailable."""
-        await self._database.reads.fetchrow(_SQL.sequencer_probe)
-
     async def lag(self) -> Lag:
         """Return how far numbering is behind."""
         row = await self._database.reads.fetchrow(_SQL.sequencer_lag)

@@ -9,7 +9,6 @@ from service.core.shared import Shared
 from service.http.responses import json_response
 from service.http.router import OneOffRouter
 from service.ledger.ledger import Ledger
-from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import ServiceKeyStore
 from service.operations.addresses import LIVE, READY
 
@@ -26,7 +25,7 @@ def health_router(ledgers: Sequence[Ledger], secrets: ServiceKeyStore) -> OneOff
     """
 
     async def reach_one(ledger: Ledger) -> None:
-        await Sequencer(ledger).reachable()
+        await ledger.reachable()
         (await ledger.binding()).refuse_overtaken()
 
     async def reach() -> None:
