@@ -205,6 +205,10 @@ with grown as (
 )
 select pg_notify('stored_events', '') from grown
 
+-- name: sequencer_behind
+-- Does anything wait for its number up to an append_id?
+select exists(select from ledger.pending where append_id <= $1)
+
 -- name: sequencer_grow
 -- A part of the tree of a log that is older than trees; it is the tree once it has every event.
 update ledger.head set
@@ -228,17 +232,30 @@ select
 from ledger.head where id = 1 for update skip locked
 
 -- name: sequencer_lag
--- How many committed events wait for their number, and the oldest's state (its time is in there).
+-- How many committed events wait for their number, and the oldest's state (its time is in there). Of those
+-- appended before the event that stands $1 positions before the log's end none is counted, as below it
+-- there are only dead rows, or what committed so late that the sequencer numbers it at any moment.
 select
-    (select count(*) from ledger.pending) as waiting,
+    (select count(*) from ledger.pending where append_id > f.append_id) as waiting,
     (
         select e.state from ledger.pending as p
         cross join lateral (
             select i.state from ledger.events as i where i.append_id = p.append_id offset 0
         ) as e
+        where p.append_id > f.append_id
         order by p.append_id limit 1
     ) as oldest,
     (select size from ledger.head where id = 1) as size
+from (
+    select coalesce(
+        (
+            select l.append_id from ledger.log as l
+            where l.position = (select h.size - $1::bigint from ledger.head as h where h.id = 1)
+        ),
+        -9223372036854775807
+    ) as append_id
+    offset 0
+) as f
 
 -- name: sequencer_number
 -- Numbers the oldest committed events, at most $2, until they have $3 bytes: a rollback takes the
@@ -247,9 +264,12 @@ select
 -- back. What is queued and no event has no hash. The first limit is the planner's: it takes a
 -- parameter for a tenth of the table. Nothing is joined: the queue is empty most of the time, and a
 -- plan that was made then would compare each queued row with each event, however many there are later.
+-- Nothing is numbered up to an append_id ($6) below which the caller knows that nothing waits.
 with oldest as (
     select append_id
-    from (select append_id from ledger.pending order by append_id limit 2000) as bounded
+    from (
+        select append_id from ledger.pending where append_id > $6 order by append_id limit 2000
+    ) as bounded
     order by append_id
     limit $2
 ), measured as (
@@ -309,8 +329,13 @@ order by t.append_id
 select ledger.set_aside_events($1)
 
 -- name: sequencer_probe
--- Is there anything to number? Takes no lock and draws no transaction id.
-select exists(select from ledger.pending)
+-- The oldest event beyond an append_id ($1) that waits for its number; the newest that has one; and which
+-- transactions had ended. Takes no lock and draws no transaction id.
+select
+    (select min(append_id) from ledger.pending where append_id > $1) as oldest,
+    (select coalesce(max(append_id), 0) from ledger.log) as newest,
+    pg_snapshot_xmin(pg_current_snapshot())::text::bigint as xmin,
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xmax
 
 -- name: sequencer_unqueue
 -- Takes out of the queue what has a number already: it would keep every other event from getting one.

@@ -10,7 +10,7 @@ gets no number: it is set aside, and the log continues (decision 45).
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import structlog
 from asyncpg import UniqueViolationError
@@ -21,10 +21,12 @@ from service.ledger.database import (
     Connection,
     LedgerError,
     LedgerUnavailable,
+    Pool,
     Row,
     transaction_on,
 )
 from service.ledger.event_macs import FIRST_KEY, UNBOUND, EventKeys
+from service.ledger.floor import LOWEST, Floor
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
@@ -39,6 +41,11 @@ BATCH_SECONDS_MAX = 30.0
 """Longer than a request may wait: a slow disk must still get a batch done."""
 TREE_PART = 50_000
 """Events whose hashes join the tree of an older log in one transaction: about half a second."""
+LAG_POSITIONS = 10_000
+"""How far before the log's end the lag begins to count: dead rows that a reader passes in a few
+milliseconds, and more events than are appended beside any request."""
+
+_WHOLE_LOG: Final = 2**62
 
 _SQL = queries("service.ledger")
 
@@ -86,6 +93,7 @@ class Sequencer:
         self._database = ledger.database
         self._halvings = 0
         self._oldest = UNBOUND
+        self._floor = Floor(self._database)
 
     async def step(self) -> int:
         """Give one batch positions; return how many events got one, 0 when idle or not the holder.
@@ -108,15 +116,18 @@ class Sequencer:
     async def _step(self) -> int:
         while True:
             async with self._database.background.connection(BATCH_SECONDS_MAX) as connection:
-                if not await connection.fetchval(_SQL.sequencer_probe.on(self._database.schema)):
+                if not await self._floor.waits(connection):
                     return 0
                 try:
                     async with transaction_on(connection):
                         head = await self._hold(connection)
                         if head is None or head["tree"] is not None:
-                            return await self._number(connection, head)
+                            return await self._number(connection, head, self._floor.append_id)
                         await self._grow(connection, head)
                 except _NotOurs as found:
+                    if self._floor.append_id != LOWEST:  # one may follow an event below it
+                        self._floor.forget()
+                        continue
                     if await self._ledger.has_other_keys(found.keys):
                         continue
                     async with transaction_on(connection):
@@ -134,14 +145,15 @@ class Sequencer:
 
         Raises SequencingTimeout where another process has held the head for `seconds_max`.
         """
-        lag, clock = await self.lag(), asyncio.get_running_loop().time
+        self._floor.forget()
+        lag, clock = await self._lag_of_all(), asyncio.get_running_loop().time
         goal, ends_at = lag.size + lag.waiting, clock() + seconds_max
         while lag.waiting and lag.size < goal:
             if not await self.step():  # another process is at it
                 if clock() > ends_at:
                     raise SequencingTimeout("events wait for their numbers")
                 await asyncio.sleep(0.01)
-            lag = await self.lag()
+            lag = await self._lag_of_all()
 
     async def number(self, connection: Connection) -> int:
         """Give one batch positions in the caller's transaction; return 0 if another process does.
@@ -154,7 +166,7 @@ class Sequencer:
             return 0
         try:
             async with transaction_on(connection):  # a savepoint
-                return await self._number(connection, head)
+                return await self._number(connection, head, LOWEST)
         except _NotOurs as found:
             if not await self._ledger.has_other_keys(found.keys):
                 await self._set_aside(connection, found)
@@ -166,8 +178,11 @@ class Sequencer:
     async def _hold(self, connection: Connection) -> Row | None:
         return await connection.fetchrow(_SQL.sequencer_hold.on(self._database.schema))
 
-    async def _number(self, connection: Connection, head: Row | None) -> int:
-        """Give a batch positions; raises _NotOurs or _InLog where that must not be committed."""
+    async def _number(self, connection: Connection, head: Row | None, floor: int) -> int:
+        """Give a batch positions, of what was appended beyond an id.
+
+        Raises _NotOurs or _InLog where that must not be committed.
+        """
         if head is None:
             return 0
         schema = self._database.schema
@@ -186,7 +201,7 @@ class Sequencer:
         numbering = _SQL.sequencer_number.on(schema)
         batch = (head["size"], events_max, bytes_max)
         try:
-            rows = await connection.fetch(numbering, *batch, *boundary)
+            rows = await connection.fetch(numbering, *batch, *boundary, floor)
         except UniqueViolationError as error:
             raise _InLog from error
         _check(keys, rows, self._oldest)
@@ -226,8 +241,14 @@ class Sequencer:
         await connection.execute(_SQL.sequencer_grow.on(schema), tree.size, tree.to_bytes())
 
     async def lag(self) -> Lag:
-        """Return how far numbering is behind."""
-        row = await self._database.reads.fetchrow(_SQL.sequencer_lag)
+        """Return how far numbering is behind, but for what was appended LAG_POSITIONS ago."""
+        return await self._lag(self._database.reads, LAG_POSITIONS)
+
+    async def _lag_of_all(self) -> Lag:
+        return await self._lag(self._database.background, _WHOLE_LOG)
+
+    async def _lag(self, pool: Pool, positions: int) -> Lag:
+        row = await pool.fetchrow(_SQL.sequencer_lag, positions)
         if row is None:
             return Lag(0, None, 0)
         return Lag(row["waiting"], happened_at(row["oldest"]), row["size"] or 0)

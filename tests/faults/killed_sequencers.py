@@ -53,11 +53,11 @@ class Marking(Sequencer):
         finally:
             self._shared[self._slot] = UP
 
-    async def _number(self, connection: Connection, head: Row | None) -> int:
+    async def _number(self, connection: Connection, head: Row | None, floor: int) -> int:
         """Number a batch, which begins once the head is held."""
         if head is not None:
             self._shared[self._slot] = IN_BATCH
-        return await super()._number(connection, head)
+        return await super()._number(connection, head, floor)
 
 
 async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -> None:

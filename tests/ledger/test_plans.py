@@ -54,7 +54,7 @@ async def test_hashes_are_made_in_the_statement_that_asks_for_them(world):
     numbering = SQL.sequencer_number.on("live")
     async with background.connection() as connection:
         plan = await connection.fetch(
-            f"explain (verbose) {numbering}", 0, 100, 1000, uuid4(), "EventsBound"
+            f"explain (verbose) {numbering}", 0, 100, 1000, uuid4(), "EventsBound", 0
         )
     shown = "\n".join(line for (line,) in plan)
     made = ("claim-ledger event v1", "claim-ledger event mac v1")

@@ -79,8 +79,11 @@ insert into live.mail_outbox (message_id, stream_id, version, noted_at, next_att
 select 'message-' || n, {STREAM}, 1, now(), now() {EACH}
 """  # noqa: S608 - of constants alone
 RUN = {
-    ("service.ledger", "sequencer_number"): f"0, {ROWS}, 10000000, '{'0' * 32}', 'EventsBound'",
-    ("service.ledger", "sequencer_lag"): "",
+    ("service.ledger", "sequencer_number"): (
+        f"0, {ROWS}, 10000000, '{'0' * 32}', 'EventsBound', 0"
+    ),
+    ("service.ledger", "sequencer_lag"): "10000",
+    ("service.ledger", "sequencer_probe"): "0",
     ("service.ledger", "sequencer_unqueue"): "",
     ("service.ledger.following", "parked_events"): (
         f"'activity', lpad('1', 32, '0')::uuid, {ROWS}, 10000000"
