@@ -19,17 +19,7 @@ on c.stream_id = one.stream_id and c.type = 'claim.created'
 -- partner ($4, its JSON). What another than this service wrote is never retried ($5).
 -- An entity's id is the partner's to know once they have used it, for a claim. The event before it in
 -- the stream has the stage that a claim left, and by what an entity was connected that is not any more.
-with held as (
-    select min(p.position) as position
-    from ledger.parked as p
-    cross join lateral (
-        select i.state from ledger.events as i
-        where i.originator_id = p.stream_id and i.originator_version = 1 offset 0
-    ) as e
-    where
-        p.read_model = 'partner_events' and p.position > $2 and p.error <> $5
-        and position($4::bytea in e.state) > 0
-), page as (
+with page as (
     select
         e.stream_id, e.position, e.type, e.at, e.entity_id, e.claim_id, e.stage, e.document_id,
         e.onboarding_id, e.link_id
@@ -37,6 +27,19 @@ with held as (
     where e.partner_id = $1 and e.position > $2
     order by e.position
     limit $3
+), held as (
+    select p.position
+    from ledger.parked as p
+    cross join lateral (
+        select i.state from ledger.events as i
+        where i.originator_id = p.stream_id and i.originator_version = 1 offset 0
+    ) as e
+    where
+        p.read_model = 'partner_events' and p.position > $2
+        and p.position <= (select max(b.position) from page as b) and p.error <> $5
+        and position($4::bytea in e.state) > 0
+    order by p.position
+    limit 1
 ), told as (
     select
         p.position, p.type, p.at, p.entity_id, p.claim_id, p.stage, p.document_id,

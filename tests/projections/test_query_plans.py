@@ -88,7 +88,10 @@ def test_what_a_page_has_no_room_for_is_not_read(filled):
 
 
 def test_a_partners_events_are_read_from_an_index(filled):
-    """In the middle of twenty thousand events a page reads its own rows alone, of each table."""
+    """In the middle of twenty thousand events a page reads its own rows alone, of each table.
+
+    Of those that are parked, it looks at none that stands behind it.
+    """
     filled.execute(
         "insert into live.log (position, append_id, leaf_hash)"
         " select n, n, sha256(n::text::bytea) from generate_series(1, 20000) as n"
@@ -99,7 +102,12 @@ def test_a_partners_events_are_read_from_an_index(filled):
         " case when n % 2 = 0 then 'ptn_1' else 'ptn_' || n % 100 end,"
         " 'claim.created', now(), 'clm_' || n, 'triage' from generate_series(1, 20000) as n"
     )
-    filled.execute("analyze live.partner_events, live.log")
+    filled.execute(
+        "insert into live.parked (read_model, position, stream_id, error, parked_at)"
+        " select 'partner_events', n, gen_random_uuid(), 'fault', now()"
+        " from generate_series(10500, 20000) as n"
+    )
+    filled.execute("analyze live.partner_events, live.log, live.parked")
     text = queries("projections.partner_events").page.on("live")
     for generic in ("force_generic_plan", "force_custom_plan"):
         filled.execute("deallocate all")
@@ -113,7 +121,8 @@ def test_a_partners_events_are_read_from_an_index(filled):
         for table in ("partner_events", "log", "claim_list"):
             assert re.fullmatch(r"Index (Only )?Scan", read[table]["Node Type"]), (generic, table)
         for one in nodes:
-            assert one["Actual Rows"] * one["Actual Loops"] <= 100, (generic, one)
+            looked_at = one["Actual Rows"] + one.get("Rows Removed by Filter", 0)
+            assert looked_at * one["Actual Loops"] <= 100, (generic, one)
 
 
 def test_the_last_checkpoint_is_read_from_an_index(filled):
