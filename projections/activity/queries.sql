@@ -30,9 +30,11 @@ order by position desc
 offset $4 limit 1
 
 -- name: reached
--- How far activity has come. A statement of its own: with the figure in hand PostgreSQL plans a
--- timeline by what is left of the log, instead of guessing a third of it.
-select coalesce(max(position), 0) as position from ledger.subscriptions where name = 'activity'
+-- How far activity has come, and the log. A statement of its own: with the figure in hand PostgreSQL plans
+-- a timeline by what is left of the log, instead of guessing a third of it.
+select
+    (select coalesce(max(position), 0) from ledger.subscriptions where name = 'activity') as position,
+    (select coalesce(max(size), 0) from ledger.head) as size
 
 -- name: timeline
 -- The newest events about a subject ($1): those that the read model knows of, up to where it had

@@ -1,5 +1,6 @@
 """Timelines: what happened to a thing or by a request, complete however far activity has come."""
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
@@ -10,7 +11,7 @@ import msgspec
 
 from projections.activity.projector import subjects
 from service.ledger.codec import DAMAGE, State, stored_form
-from service.ledger.database import Row
+from service.ledger.database import Row, always
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
 from service.ledger.erased import erased
 from service.ledger.events import Meta, Unreadable
@@ -24,6 +25,10 @@ READ_SECONDS_MAX = 600.0
 LOOKED_AT_MAX = 20_000
 """Rows about an id that are looked through for those that are wanted, of each ledger a page: some
 tens of milliseconds."""
+
+BEYOND_MAX: Final = 50_000
+"""Events that activity has not come to, of which a page searches the states: some tenths of a
+second."""
 
 LOST: Final = (
     "The log has events that name {}, which the read model `activity` has lost: "
@@ -99,10 +104,12 @@ class ActivityReader:
         wanted: TimelineFilter = EVERYTHING,
         *,
         search: bool = False,
+        beyond_max: int | None = None,
     ) -> Timeline:
         """Return the newest of those that are wanted, as `timeline` does.
 
-        With `search`, of all that the log has, whatever the read model knows of it.
+        With `search`, of all that the log has, whatever the read model knows of it. With
+        `beyond_max`, of no more events than that where activity has not come to them.
         """
         schema = self._ledger.name
         is_all = wanted == EVERYTHING
@@ -112,18 +119,26 @@ class ActivityReader:
         needle = msgspec.json.encode(subject)  # as a whole value stands in a stored event
         async with self._ledger.database.background.transaction(READ_SECONDS_MAX) as connection:
             # Before the rest: what activity takes in meanwhile is read from the log, not missed.
-            reached = 0 if search else await connection.fetchval(_SQL.reached.on(schema))
+            come = always(await connection.fetchrow(_SQL.reached.on(schema)))
+            reached = 0 if search else come["position"]
+            bound = _bound(come["size"], before, beyond_max)
+            if is_beyond := bound > reached:
+                reached = bound
             rows = await connection.fetch(
                 _SQL.timeline.on(schema),
                 *(subject, needle, entries_max, reached, before),
-                *(wanted.topic, actor, looked_at, stored_actor),
+                *(wanted.topic, actor, 0 if is_beyond else looked_at, stored_actor),
             )
+            if is_beyond:  # what is parked below follows on the page that comes to it
+                rows = [row for row in rows if (row["position"] or math.inf) > reached]
             found = [(row, _stored(row)) for row in reversed(rows)]
             about = partial(self._is_about, subject, actor)
             found = [(row, stored) for row, stored in found if about(row, stored)]
             looked_to = None
             if len(rows) == entries_max and len(found) < len(rows):
                 looked_to = rows[-1]["position"]
+            elif is_beyond and len(rows) < entries_max:
+                looked_to = reached + 1
             elif not is_all and len(rows) < entries_max:
                 looked_to = await connection.fetchval(
                     _SQL.looked_to.on(schema), subject, reached, before, looked_at - 1
@@ -185,6 +200,13 @@ class ActivityReader:
             personal=dict.fromkeys(personal, keys[sealed.key]) if sealed else {},
             leaf=leaf_of(*tuple(row)[:6]),
         )
+
+
+def _bound(size: int, before: int | None, beyond_max: int | None) -> int:
+    """Return the position up to which a page does not read the log."""
+    if beyond_max is None:
+        return 0
+    return min(size, size if before is None else before - 1) - beyond_max
 
 
 def _personal(key: UUID, left: Container[UUID], gone: Container[UUID]) -> str:

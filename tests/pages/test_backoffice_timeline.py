@@ -226,6 +226,17 @@ async def test_a_timeline_is_filtered_by_kind_and_by_who(world, staff, monkeypat
     assert pages > 2
 
 
+async def test_a_page_leads_on_while_the_index_is_far_behind(staff, monkeypatch):
+    """It says so where it found nothing in its part of the log: the id may be known further on."""
+    path = "/backoffice/timeline/clm_00000000000000000000000000"
+    assert (await staff.get(path)).status_code == 404
+    # As if the index were behind by more than a page may read: then one reads nothing of the log.
+    monkeypatch.setattr("service.pages.backoffice.timeline.BEYOND_MAX", -1)
+    page = await staff.get(path)
+    assert "Nothing among the newest events matches" in page.text
+    assert OLDER.search(page.text)
+
+
 async def followed(world):
     """Return whether activity has come to the end of the log."""
     async with world.service.modes["live"].ledger.database.writes.connection() as connection:

@@ -155,6 +155,23 @@ async def test_what_only_looks_like_a_subject_hides_nothing_older(told, quiet):
     assert [one.position for one in await reader.timeline(claim_id, 2, 7)] == [5, 6]
 
 
+async def test_a_page_looks_at_a_bounded_part_of_what_is_not_indexed(told, quiet):
+    """It says from where the next one goes on, and together they have every event once."""
+    _, _, claim_id, reader = told
+    live = quiet.service.modes["live"]
+    await number(live.ledger)
+    await follow(quiet.service, live.ledger)
+    for stage in ("proceedings", "judgment", "enforcement"):
+        await live.claims.move(claim_id, stage, STAFF)
+    await number(live.ledger)
+    pages, before = [], None
+    while not pages or before is not None:
+        page = await reader.wanted(claim_id, 100, before, beyond_max=1)
+        pages.append([one.position for one in page.entries])
+        before = page.looked_to
+    assert pages == [[10], [9], [5, 6, 7, 8]]
+
+
 async def test_data_that_are_none_are_shown_as_damage(told, owner):
     """An event has its form without them: its data may be no object, or no text."""
     _, _, claim_id, reader = told

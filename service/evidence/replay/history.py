@@ -40,14 +40,18 @@ async def history(
     limit: int,
     before: Mapping[str, int] | None = None,
     wanted: TimelineFilter = EVERYTHING,
+    beyond_max: int | None = None,
 ) -> History:
     """Return at most `limit` events that name an id, or that a request caused, of those `wanted`.
 
-    `before` selects an older page: for each ledger, the position that its events precede.
+    `before` selects an older page: for each ledger, the position that its events precede. With
+    `beyond_max`, a page looks at no more events of a ledger where its index has not come to them.
     """
     start = before or {}
     timelines = {
-        one.name: await ActivityReader(one).wanted(subject, limit + 1, start.get(one.name), wanted)
+        one.name: await ActivityReader(one).wanted(
+            subject, limit + 1, start.get(one.name), wanted, beyond_max=beyond_max
+        )
         for one in ledgers
     }
     entries = merged([one.entries for one in timelines.values()])

@@ -8,7 +8,7 @@ import msgspec
 from litestar import get
 from markupsafe import escape
 
-from projections.activity.reader import TimelineEntry, TimelineFilter
+from projections.activity.reader import BEYOND_MAX, TimelineEntry, TimelineFilter
 from service.core.unseen import visible
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
@@ -66,10 +66,10 @@ def timeline_router(ledgers: Sequence[Ledger]) -> OneOffRouter:
         )
         only = asked_one_of(request, "ledger", names)
         chosen = [ledger for ledger in ledgers if only in {None, ledger.name}]
-        found = await history(chosen, subject, ENTRIES_MAX, before, wanted)
+        found = await history(chosen, subject, ENTRIES_MAX, before, wanted, BEYOND_MAX)
         kept = query_of(kind=wanted.topic, by=wanted.by, ledger=only)
         # Whoever signs in has an id; events have it once they add a passkey, or change something.
-        if not (found.entries or before or kept) and person_bits(subject) is None:
+        if not (found.entries or found.is_cut or before or kept) and person_bits(subject) is None:
             raise IdUnknown(subject)
         older = older_than(found, before) if found.is_cut else {}
         return backoffice_page(
