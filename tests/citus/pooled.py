@@ -16,6 +16,17 @@ from tests.processes import end, free_port, start
 @contextmanager
 def pooled(citus: Citus) -> Iterator[dict[str, str]]:
     """Yield the settings that lead each ledger through a pooler to wherever it is entered."""
+    with (
+        proxied(citus) as servers,
+        folder_for_all() as home,
+        pooler(citus.url, deployed_logins(citus.url), home, servers) as urls,
+    ):
+        yield urls
+
+
+@contextmanager
+def proxied(citus: Citus) -> Iterator[dict[str, str]]:
+    """Run the proxy, and yield its address for each ledger."""
     servers = {ledger: f"127.0.0.1:{free_port()}" for ledger in ("live", "test")}
     with folder_for_all() as home:
         for name in ("haproxy.cfg", "entered.sh"):
@@ -27,8 +38,7 @@ def pooled(citus: Citus) -> Iterator[dict[str, str]]:
         passwords.chmod(0o600)
         proxy = _start_proxy(citus, servers, home)
         try:
-            with pooler(citus.url, deployed_logins(citus.url), home, servers) as urls:
-                yield urls
+            yield servers
         finally:
             end(proxy, signal.SIGKILL)
 

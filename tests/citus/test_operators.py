@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.citus.cluster import HOMES, Citus, as_superuser
-from tests.citus.pooled import pooled
+from tests.citus.cluster import HOMES, Citus, as_superuser, port
+from tests.citus.pooled import pooled, proxied
+from tests.databases import login_url
 from tests.dev_process import environment, run
 from tests.faults.clusters import check_log, check_verified, settled
-from tests.patience import eventually
+from tests.patience import eventually, until
 from tests.world import (
     MASTER_KEY,
     PUBLIC_URL,
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.server
 
 DEADLINE_SECONDS = 6
 """Of a write: what is refused during a move should be seen to be."""
+CONNECTIONS = 8
 REFUSED = {
     "update": "update {table} set {column} = {column}",
     "delete": "delete from {table}",
@@ -192,6 +194,25 @@ async def test_read_models_are_rebuilt_and_rolled_back_and_a_claim_is_erased(
     await settled(citus.url)
     assert (await done("projections", "verify"))["differences"] == []
     await check_verified(world.service)
+
+
+def test_a_proxy_that_has_begun_leads_to_no_other_node(citus: Citus) -> None:
+    """Not even before its first checks have ended, when it takes every node for up."""
+    homes = {ledger: port(citus.nodes[citus.node_of(ledger)]) for ledger in ("live", "test")}
+    reached: dict[str, list[int]] = {ledger: [] for ledger in homes}
+
+    def reached_often() -> bool:
+        for ledger, address in servers.items():
+            url = login_url(citus.url, ledger).replace(f"127.0.0.1:{own}", address)
+            with suppress(psycopg.OperationalError), psycopg.connect(url) as one:
+                reached[ledger].extend(one.execute("select inet_server_port()").fetchone() or ())
+        return min(map(len, reached.values())) >= CONNECTIONS
+
+    own = port(citus.nodes["coordinator"])
+    with proxied(citus) as servers:
+        until(reached_often)
+    for ledger, home in homes.items():
+        assert set(reached[ledger]) == {home}
 
 
 async def test_a_node_that_fails_is_one_ledgers_503(citus: Citus, world: World) -> None:
