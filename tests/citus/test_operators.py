@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -213,6 +214,27 @@ def test_a_proxy_that_has_begun_leads_to_no_other_node(citus: Citus) -> None:
         until(reached_often)
     for ledger, home in homes.items():
         assert set(reached[ledger]) == {home}
+
+
+async def test_what_the_service_did_not_write_is_set_aside(citus: Citus, world: World) -> None:
+    """On a node of its own, too, where an event is in a shard; later ones are numbered."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    await settled(citus.url)
+    event_id = uuid4()
+    with as_superuser(citus.nodes[citus.node_of("live")]) as operator:
+        operator.execute(
+            "with added as (insert into live.events (originator_id, originator_version, topic,"
+            " state) values (%s, 1, 'ClaimCreated', '{}') returning append_id)"
+            " insert into live.pending select append_id from added",
+            [event_id],
+        )
+        assert (await partner.claim(entity_id)).status_code == HTTPStatus.CREATED
+        await settled(citus.url)
+        rows = operator.execute(
+            "select reason from live.set_aside where originator_id = %s", [event_id]
+        ).fetchall()
+    assert rows == [("mac",)]
 
 
 async def test_a_node_that_fails_is_one_ledgers_503(citus: Citus, world: World) -> None:
