@@ -329,16 +329,13 @@ returning d.position, d.subject, d.type, d.noted_at, d.attempts
 -- name: test
 -- Queues a test event, at a negative position that is nobody else's, unless $4 are waiting or $5 were
 -- delivered within the hour. It is sent now, whatever the endpoint waits for; one that is refused changes
--- nothing.
+-- nothing. Citus makes a syntax error of an insert that selects from these tables itself: hence `next`.
 with held as (
     select endpoint_id from ledger.webhook_queues
     where endpoint_id = $1 and is_active
     for update
-), added as (
-    insert into ledger.webhook_deliveries (
-        endpoint_id, position, subject, type, noted_at, next_attempt_at
-    )
-    select h.endpoint_id, t.position, 'test' || t.position, $3, $2, $2
+), next as materialized (
+    select h.endpoint_id, t.position
     from held as h,
     (
         select
@@ -360,6 +357,12 @@ with held as (
                 limit $5
             ) as lately
         ) < $5
+), added as (
+    insert into ledger.webhook_deliveries (
+        endpoint_id, position, subject, type, noted_at, next_attempt_at
+    )
+    select n.endpoint_id, n.position, 'test' || n.position, $3, $2, $2
+    from next as n
     on conflict do nothing
     returning position
 )

@@ -184,9 +184,10 @@ async def test_a_claim_has_so_many_uploads(documents):
     """More are a fault of the body; other claims have theirs, and what is swept makes room."""
     partner, entity, first = await minted(documents)
     more = (
-        "insert into live.uploads (storage_path, claim_stream, mime_type, max_bytes, minted_at)"
+        "with one as materialized (select * from live.uploads where storage_path = $1)"
+        " insert into live.uploads (storage_path, claim_stream, mime_type, max_bytes, minted_at)"
         " select storage_path || n, claim_stream, mime_type, max_bytes, minted_at"
-        " from live.uploads, generate_series(2, $2::int) as n where storage_path = $1"
+        " from one, generate_series(2, $2::int) as n"
     )
     path = first["storage_path"]
     await execute(documents.world, "live", more, path, UPLOADS_OF_CLAIM_MAX - 1)
