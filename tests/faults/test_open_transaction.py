@@ -19,6 +19,7 @@ from tests.patience import eventually
 
 FACT = sample(PARTNER_LEDGER["LineageBegun"])
 CLAIMS = 60
+_HOLDERS = "select a.pid, a.usename, a.application_name"
 
 
 async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_url):
@@ -62,6 +63,27 @@ async def test_a_late_commit_is_numbered_after_the_others(world, database_url):
     with psycopg.connect(database_url) as owner:
         placed = "select position from live.log where append_id = %s"
         assert owner.execute(placed, [late.append_id]).fetchone() == (size,)
+
+
+async def test_the_runbook_shows_who_keeps_the_sequencer_waiting(world, database_url):
+    """Before the sequencer's own session: somebody makes an index by hand, and does not commit."""
+    partner = await world.partner()
+    entity_id = await partner.connected_entity()
+    await _numbered(world)
+    with psycopg.connect(database_url) as stranger:
+        stranger.execute("create index by_hand on live.log (leaf_hash)")
+        assert (await partner.claim(entity_id)).status_code == 201
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            holders = runbook.block("sql", _HOLDERS).encode()
+
+            def of_both() -> list[tuple]:
+                rows = owner.execute(holders).fetchall()
+                return rows if len(rows) > 1 else []
+
+            shown = await eventually(of_both)
+        assert shown[0][0] == stranger.info.backend_pid
+        stranger.rollback()
+    await _numbered(world)
 
 
 async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
