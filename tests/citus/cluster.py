@@ -123,6 +123,15 @@ def port(node: Cluster) -> int:
     return int(node.url.rpartition(":")[2].partition("/")[0])
 
 
+def shard_of(citus: Citus, table: str) -> str:
+    """Return the name of a table's only shard, on the node that has it."""
+    name: str = citus.nodes["coordinator"].value(
+        f"select shard_name::text from citus_shards where table_name = '{table}'::regclass",  # noqa: S608 - ours
+        superuser=True,
+    )
+    return name
+
+
 def _node(stack: ExitStack, bin_dir: Path, home: Path) -> Cluster:
     home.mkdir(mode=0o700)
     (home / "password").write_text(PASSWORD)

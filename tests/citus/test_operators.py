@@ -13,7 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from tests.citus.cluster import HOMES, Citus, as_superuser, port
+from tests.citus.cluster import HOMES, Citus, as_superuser, port, shard_of
 from tests.citus.pooled import pooled, proxied
 from tests.databases import login_url
 from tests.dev_process import environment, run
@@ -59,15 +59,6 @@ async def world(
     with request.param(citus) as urls:
         async with world_on(settings_for(citus.url, mail_dir, **urls), mail_dir) as one:
             yield one
-
-
-def shard_of(citus: Citus, table: str) -> str:
-    """Return the name of a table's only shard, on the node that has it."""
-    name: str = citus.nodes["coordinator"].value(
-        f"select shard_name::text from citus_shards where table_name = '{table}'::regclass",  # noqa: S608 - ours
-        superuser=True,
-    )
-    return name
 
 
 async def test_a_claim_goes_all_the_way(citus: Citus, world: World) -> None:

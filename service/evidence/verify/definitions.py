@@ -10,7 +10,6 @@ outside the snapshot in which its log is read, and again where it seems to diffe
 
 import re
 import secrets
-from collections.abc import Set as AbstractSet
 from typing import Final
 from uuid import UUID
 
@@ -18,6 +17,7 @@ import migrations
 from migrations.snapshots import Definition, definitions, shown, snapshot_of
 from service.core.unseen import visible
 from service.evidence.verdict import Fault
+from service.evidence.verify.shards import Shard, as_migrated, on_node
 from service.ledger.database import Connection, Database
 from service.ledger.event_macs import event_digest
 from service.ledger.merkle import leaf_of
@@ -37,7 +37,13 @@ _KINDS: Final = (
 """In the order in which they are told: the first explains those that follow."""
 _KEY: Final = re.compile(r"(?:PRIMARY KEY|UNIQUE) \((.*)\)")
 _TRIGGER: Final = re.compile(r"CREATE (?:CONSTRAINT )?TRIGGER (\w+) ")
+_ELSEWHERE: Final = (
+    "The tables of {schema} are on another node of the cluster: what protects the log was not "
+    "compared. Verify by a URL that leads to that node."
+)
 _SQL = queries("service.evidence.verify")
+
+Definitions = frozenset[Definition]
 
 
 async def definitions_fault(database: Database) -> Fault | None:
@@ -49,6 +55,7 @@ async def definitions_fault(database: Database) -> Fault | None:
     async with database.reads.connection() as connection:
         return (
             await _revision_fault(connection, schema)
+            or await _elsewhere_fault(connection, schema)
             or await _difference(connection, schema)
             or await _hashes_fault(connection, schema)
             or await _session_fault(connection, schema)
@@ -72,13 +79,12 @@ async def _revision_fault(connection: Connection, schema: str) -> Fault | None:
 
 
 async def _difference(connection: Connection, schema: str) -> Fault | None:
-    made = snapshot_of(schema)
-    found = await _found(connection, schema)
+    made, found = await _found(connection, schema)
     differs = made ^ found
     for _ in range(LOOKS_MAX - 1):
         if not differs:
             break
-        found = await _found(connection, schema)
+        made, found = await _found(connection, schema)
         differs &= made ^ found
     if not differs:
         return None
@@ -87,9 +93,22 @@ async def _difference(connection: Connection, schema: str) -> Fault | None:
     return Fault(None, _sentence(schema, first, beside, is_lacking=first in made))
 
 
-async def _found(connection: Connection, schema: str) -> AbstractSet[Definition]:
-    rows = await connection.fetch(_SQL.definitions.on(schema), schema)
-    return definitions(schema, (tuple(row) for row in rows))
+async def _elsewhere_fault(connection: Connection, schema: str) -> Fault | None:
+    if await connection.fetchval(_SQL.is_citus.on(schema)):
+        shards = await connection.fetch(_SQL.shards.on(schema), schema)
+        if not all(Shard(*row).is_here for row in shards):
+            return Fault(None, _ELSEWHERE.format(schema=schema))
+    return None
+
+
+async def _found(connection: Connection, schema: str) -> tuple[Definitions, Definitions]:
+    """Return what migrations make, and what is there."""
+    rows = [tuple(row) for row in await connection.fetch(_SQL.definitions.on(schema), schema)]
+    made, found = snapshot_of(schema), definitions(schema, rows)
+    if made != found and await connection.fetchval(_SQL.is_citus.on(schema)):
+        shards = [Shard(*row) for row in await connection.fetch(_SQL.shards.on(schema), schema)]
+        return on_node(made, definitions(schema, as_migrated(rows)), shards)
+    return made, found
 
 
 def _sentence(schema: str, one: Definition, beside: set[str], *, is_lacking: bool) -> str:

@@ -455,6 +455,25 @@ select concat_ws(
 ) as server
 from pg_control_system()
 
+-- name: is_citus
+-- Is this database a node of a Citus cluster?
+select exists(select from pg_extension where extname = 'citus') as is_citus
+
+-- name: shards
+-- The shards of a ledger's tables in a Citus cluster: the table, the shard's number, and whether this node
+-- has it. None of a ledger that was not given a node of its own.
+select
+    c.relname::text as name,
+    s.shardid::text as number,
+    exists(
+        select from pg_dist_placement as p
+        join pg_dist_local_group as here using (groupid)
+        where p.shardid = s.shardid
+    ) as is_here
+from pg_dist_shard as s
+join pg_class as c on c.oid = s.logicalrelid
+where c.relnamespace = to_regnamespace($1)
+
 -- name: size
 -- About how many events there are to read.
 select size from ledger.head
