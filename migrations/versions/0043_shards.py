@@ -3,7 +3,7 @@
 from migrations.apply import LEDGERS, run
 
 revision = "0043"
-down_revision = "0040"
+down_revision = "0042"
 
 
 def upgrade() -> None:

@@ -7,14 +7,14 @@ it that the queue has grown until the queue is analysed again.
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
 
 from service.ledger.database import BY_INDEX
-from service.ledger.sql import Sql, queries
+from service.ledger.sql import queries
 from tests.plans import nodes_of
+from tests.statements import PACKAGES, is_of, prepared, statements_of
 
 ROWS = 300
 GROWING = {
@@ -28,11 +28,6 @@ APART = ("service.evidence", "service.privacy", "service.ledger.rebuild")
 plan for what is there."""
 TEMPORARY = "service.evidence.replay"
 """Its statements are about tables that it makes itself."""
-PACKAGES = sorted(
-    ".".join(path.parts[:-1])
-    for folder in ("service", "projections")
-    for path in Path(folder).rglob("queries.sql")
-)
 NUMBERED = 1_000_000
 EACH = f"from generate_series(1, {ROWS}) as n"
 STREAM = "lpad(to_hex(n), 32, '0')::uuid"
@@ -114,19 +109,6 @@ def owner(module_database_url) -> Iterator[psycopg.Connection]:
         yield one
 
 
-def _prepared(owner: psycopg.Connection, sql: Sql, schema: str) -> int | None:
-    """Prepare a statement; return how many parameters it has, None if it cannot be planned."""
-    try:
-        owner.execute(f"prepare one as {sql.on(schema)}".encode())
-    except psycopg.errors.SyntaxError:  # `set`, `lock` and such
-        return None
-    row = owner.execute(
-        "select cardinality(parameter_types) from pg_prepared_statements where name = 'one'"
-    ).fetchone()
-    assert row is not None
-    return row[0]
-
-
 def _plan(owner: psycopg.Connection, arguments: str, options: str = "format json") -> list[dict]:
     given = f"({arguments})" if arguments else ""
     row = owner.execute(f"explain ({options}) execute one{given}".encode()).fetchone()
@@ -148,15 +130,10 @@ def _whole(node: dict) -> set[str]:
 @pytest.mark.parametrize("package", [one for one in PACKAGES if not one.startswith(APART)])
 def test_no_plan_of_an_empty_table_reads_a_whole_one_for_each_row(owner, package):
     """Neither a table, nor what a subquery makes of one, is gone through again for each row."""
-    text = Path(*package.split("."), "queries.sql").read_text()
-    names = re.findall(r"^-- name: (\w+)$", text, re.MULTILINE)
-    assert names
-    for name in names:
-        sql = queries(package)[name]
-        schema = "live" if _is_of(owner, sql, "live") else "accounts"
-        count = _prepared(owner, sql, schema)
-        assert count is not None, sql.name
-        nodes = _plan(owner, ", ".join(["null"] * count))
+    for sql in statements_of(package):
+        types = prepared(owner, sql, "live" if is_of(owner, sql, "live") else "accounts")
+        assert types is not None, sql.name
+        nodes = _plan(owner, ", ".join(["null"] * len(types)))
         owner.execute("deallocate one")
         for node in nodes:
             if node["Node Type"] != "Nested Loop":
@@ -170,35 +147,22 @@ def test_no_plan_of_an_empty_table_reads_a_whole_one_for_each_row(owner, package
 def test_no_row_is_compared_with_all_that_a_subquery_finds(owner):
     """An array of these is looked up in an index: both sets may be long."""
     compared = set()
-    for package in set(PACKAGES) - {TEMPORARY}:
-        text = Path(*package.split("."), "queries.sql").read_text()
-        for name in re.findall(r"^-- name: (\w+)$", text, re.MULTILINE):
-            sql = queries(package)[name]
-            count = _prepared(owner, sql, "live" if _is_of(owner, sql, "live") else "accounts")
-            if count is not None:
-                nodes = _plan(owner, ", ".join(["null"] * count))
-                owner.execute("deallocate one")
-                filters = [
-                    node.get(f"{kind}Filter", "") for node in nodes for kind in ("", "Join ")
-                ]
-                if re.search(r"(ANY|ALL) \(\(InitPlan", " ".join(filters)):
-                    compared.add(sql.name)
+    for sql in (one for name in set(PACKAGES) - {TEMPORARY} for one in statements_of(name)):
+        types = prepared(owner, sql, "live" if is_of(owner, sql, "live") else "accounts")
+        if types is not None:
+            nodes = _plan(owner, ", ".join(["null"] * len(types)))
+            owner.execute("deallocate one")
+            filters = [node.get(f"{kind}Filter", "") for node in nodes for kind in ("", "Join ")]
+            if re.search(r"(ANY|ALL) \(\(InitPlan", " ".join(filters)):
+                compared.add(sql.name)
     assert compared == set()
-
-
-def _is_of(owner: psycopg.Connection, sql: Sql, schema: str) -> bool:
-    tables = set(re.findall(r"\bledger\.(\w+)(?!\w*\()", sql.text))
-    rows = owner.execute(
-        "select relname from pg_class where relnamespace = %s::regnamespace", [schema]
-    ).fetchall()
-    return tables <= {name for (name,) in rows}
 
 
 @pytest.mark.parametrize("statement", RUN, ids=" ".join)
 def test_what_a_long_queue_costs_grows_with_its_length(owner, statement):
     """Not with the square of it: each part of the plan looks at a row a few times at most."""
     package, name = statement
-    assert _prepared(owner, queries(package)[name], "live") is not None
+    assert prepared(owner, queries(package)[name], "live") is not None
     _plan(owner, RUN[statement])
     with owner.transaction(force_rollback=True):
         owner.execute(FILLED.encode())
