@@ -57,6 +57,16 @@ class EntryUnreadable(Exception):
     """An object of the list is not an entry, or not one of this service; `str()` names it."""
 
 
+class WithoutMac(EntryUnreadable):
+    """An entry may be of an earlier release, or of whoever can write to the archive."""
+
+    def __init__(self, name: str, entry: ListedErasure) -> None:
+        super().__init__(
+            f"{name} has no MAC: an earlier release wrote it, or whoever can write to the archive"
+        )
+        self.entry = entry
+
+
 def subject_of(name: str) -> str:
     """Return the subject that an entry's name contains."""
     return name.rpartition("/")[2].partition("-")[2].removesuffix(".json")
@@ -87,7 +97,7 @@ class ErasureList:
         return await self._archive.names(PREFIX if ledger is None else f"{PREFIX}{ledger}/")
 
     async def read(self, name: str) -> ListedErasure:
-        """Return an entry; raises EntryUnreadable and ArchiveUnavailable."""
+        """Return an entry; raises EntryUnreadable, such as WithoutMac, and ArchiveUnavailable."""
         try:  # ValueError: a name that nothing is published under
             content = await self._archive.get(name, ENTRY_BYTES_MAX) or b""
             entry = msgspec.json.decode(content, type=ListedErasure)
@@ -95,18 +105,15 @@ class ErasureList:
             raise EntryUnreadable(f"{name} is not an entry of the erasure list") from error
         if not entry.data_keys:
             raise EntryUnreadable(f"{name} names no data key")
-        await self._check(name, content)
+        await self._check(name, content, entry)
         return entry
 
-    async def _check(self, name: str, content: bytes) -> None:
+    async def _check(self, name: str, content: bytes, entry: ListedErasure) -> None:
         """Raise EntryUnreadable unless this service wrote an entry, under this name."""
         found = _WITH_MAC.fullmatch(content)
         if found is None:
             if not self._takes_without_mac:
-                raise EntryUnreadable(
-                    f"{name} has no MAC: an earlier release wrote it, or whoever can write to the "
-                    "archive"
-                )
+                raise WithoutMac(name, entry)
         elif not hmac.compare_digest(await self._mac(name, found[1] + b"}"), found[2].decode()):
             raise EntryUnreadable(f"{name} is not what this service wrote: its MAC does not hold")
 

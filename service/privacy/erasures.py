@@ -274,6 +274,16 @@ class Erasures:
         """Return how many keys of an applied erasure there are: none, unless they come back."""
         return len(await self._ledger.database.reads.fetch(_SQL.keys_left, entry.data_keys))
 
+    async def shows(self, entry: ListedErasure) -> bool:
+        """Return whether nothing is left to erase of an entry, or its subject is not there."""
+        if not await self.has(entry):
+            return True
+        if await self.keys_left(entry):
+            return False
+        async with self._ledger.transaction() as transaction:
+            told = [entry.data_keys[0]]
+            return bool(await erased(transaction.fetch, transaction.binding, told))
+
     async def unlisted(self, subjects: Collection[str], seconds_max: float | None = None) -> int:
         """Return how many subjects are erased in the log but not among the listed `subjects`.
 

@@ -9,7 +9,7 @@ from service.ledger.database import LedgerError
 from service.ledger.decoding import Unread
 from service.ledger.events import Cause, Unreadable
 from service.privacy.documents import Removed, StoredDocuments
-from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure
+from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure, WithoutMac
 from service.privacy.erasures import Erased, Erasures, KeysRemain, Subject
 from service.storage.port import StorageUnavailable
 
@@ -88,6 +88,8 @@ class Reapply:
                 faults += [ReapplyFault(name, _strange(one)) for one in was.unread] if was else []
             except KeysRemain as error:
                 faults.append(ReapplyFault(name, str(error), error.count))
+            except WithoutMac as error:
+                faults.append(ReapplyFault(name, str(error), await self._keys_left(error.entry)))
             except _FAULTS as error:
                 faults.append(ReapplyFault(name, _words(error)))
             advance(1)
@@ -105,9 +107,16 @@ class Reapply:
         return ReapplyOutcome(done, faults)
 
     async def _read(self, name: str) -> ListedErasure:
-        entry = await self._listed.read(name)
+        """Return an entry; one without a MAC only where there is nothing to do for it."""
+        without: WithoutMac | None = None
+        try:
+            entry = await self._listed.read(name)
+        except WithoutMac as error:
+            entry, without = error.entry, error
         if entry.ledger not in self._modes:
             raise EntryUnreadable(f"{name} names no mode of this service")
+        if without and not await self._modes[entry.ledger].erasures.shows(entry):
+            raise without
         return entry
 
     async def _erase(self, entry: ListedErasure) -> Erased | None:

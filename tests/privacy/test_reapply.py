@@ -326,18 +326,26 @@ async def test_an_entry_that_the_service_did_not_write_changes_nothing(privacy):
 
 
 async def test_an_entry_of_an_earlier_release_is_applied_on_demand(privacy):
-    """It has no MAC; one whose MAC does not hold is never applied."""
+    """It has no MAC; one whose MAC does not hold is never applied. Once applied, it is no fault."""
     claim_ids = await cut_off(privacy)
     first, second, _ = [privacy.published / name for name in await privacy.listed.names()]
     for path, mac in ((first, b""), (second, b',"mac":"' + b"0" * 64 + b'"')):
         path.write_bytes(path.read_bytes().partition(b',"mac"')[0] + mac + b"}\n")
     _, faults = await outcome(privacy)
     assert [subject_of(one.entry) for one in faults] == claim_ids[:2]
+    assert faults[0].keys_left == 1
     assert await are_erased(privacy, claim_ids) == [False, False, True]
     privacy.takes_without_mac = True
     _, faults = await outcome(privacy)
     assert [subject_of(one.entry) for one in faults] == claim_ids[1:2]
     assert await are_erased(privacy, claim_ids) == [True, False, True]
+    privacy.takes_without_mac = False
+    done, faults = await outcome(privacy)
+    assert [(one.entry.subject, one.changed) for one in done] == [
+        (claim_ids[0], False),
+        (claim_ids[2], False),
+    ]
+    assert [subject_of(one.entry) for one in faults] == claim_ids[1:2]
 
 
 async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
