@@ -109,8 +109,8 @@ async def reapply(target: Target, *, without_mac: bool) -> Fields:
     rest, and makes it exit with 1; `keys_left` counts the keys that are still there. So do erasures
     that the database shows but the list lacks, and checkpoints of which the archive has none: it is
     then the list of another installation, or only a part of it. An entry that this service did not
-    write is such a failure. So is one without a MAC, unless the database shows its erasure: compare it
-    with your records before you pass `--without-mac`.
+    write is such a failure. So is one without a MAC, unless the database shows its erasure:
+    compare it with your records before you pass `--without-mac`.
     """
     listed = erasure_list(target, takes_without_mac=without_mac)
     modes = target.service.privacy(listed)

@@ -45,7 +45,7 @@ with due as (
 update ledger.document_checks set attempts = attempts + 1, next_attempt_at = $3
 where
     position = any(array(select d.position from due as d))
-    and document_id = any(array(select d.document_id from due as d))
+    and (position, document_id) in (select d.position, d.document_id from due as d)
 returning
     position, document_id, stream_id, claim_id, storage_path, mime_type, size, generation, attempts
 

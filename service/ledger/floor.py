@@ -15,23 +15,28 @@ LOWEST: Final = -(2**63 - 1)
 LOOK_BACK_SECONDS = 60.0
 """How often what waits below the floor is looked for, where nothing should: the owner may put an
 event back that somebody removed from the queue."""
+MARK_SECONDS = 10.0
+"""How old a mark has to be: a transaction draws an event's id a moment before its own, and is not
+seen to have begun in between."""
 
 _SQL = queries("service.ledger")
 
 
 class _Mark(NamedTuple):
-    """An event that has a number, and the first transaction that may have begun since."""
+    """An event that has a number, the first transaction that may have begun since, and when."""
 
     append_id: int
     xmax: int
+    at: float
 
 
 class Floor:
     """The append_id up to which no event waits for its number, as far as a sequencer knows.
 
     Ids are drawn before the commit, so a lower one may commit last. The floor is raised to an event
-    that has a number once every transaction that had begun by then has ended, and what they
-    appended has numbers, too. Open snapshots do not delay that; open transactions that write do.
+    that had a number some seconds ago once every transaction that had begun by then has ended, and
+    what they appended has numbers, too. Open snapshots do not delay that; open transactions that
+    write do.
     """
 
     def __init__(self, database: Database) -> None:
@@ -45,8 +50,8 @@ class Floor:
         """Return whether there may be anything to number; raise the floor where that is safe."""
         probe = _SQL.sequencer_probe.on(self._database.schema)
         seen = always(await connection.fetchrow(probe, self.append_id))
-        # A log that ends below the floor was restored while this process ran.
-        if seen["newest"] < self.append_id or await self._waits_below(connection):
+        # A log that ends below the floor was restored while this process ran, perhaps.
+        if seen["last"] < self.append_id or await self._waits_below(connection):
             self.forget()
             return True
         if self._database.shares_snapshots:
@@ -58,11 +63,15 @@ class Floor:
         self.append_id, self._mark = LOWEST, None
 
     def _raise(self, seen: Row) -> None:
-        oldest, mark = seen["oldest"], self._mark
+        oldest, mark, now = seen["oldest"], self._mark, asyncio.get_running_loop().time()
         if mark is None:
-            self._mark = _Mark(seen["newest"], seen["xmax"])
-        elif seen["xmin"] >= mark.xmax and (oldest is None or oldest > mark.append_id):
-            self.append_id, self._mark = mark.append_id, None
+            self._mark = _Mark(seen["last"], seen["xmax"], now)
+        elif (
+            now >= mark.at + MARK_SECONDS
+            and seen["xmin"] >= mark.xmax
+            and (oldest is None or oldest > mark.append_id)
+        ):
+            self.append_id, self._mark = max(self.append_id, mark.append_id), None
 
     async def _waits_below(self, connection: Connection) -> bool:
         now = asyncio.get_running_loop().time()

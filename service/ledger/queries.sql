@@ -329,11 +329,17 @@ order by t.append_id
 select ledger.set_aside_events($1)
 
 -- name: sequencer_probe
--- The oldest event beyond an append_id ($1) that waits for its number; the newest that has one; and which
+-- The oldest event beyond an append_id ($1) that waits for its number; the last that got one; and which
 -- transactions had ended. Takes no lock and draws no transaction id.
 select
     (select min(append_id) from ledger.pending where append_id > $1) as oldest,
-    (select coalesce(max(append_id), 0) from ledger.log) as newest,
+    coalesce(
+        (
+            select l.append_id from ledger.log as l
+            where l.position = (select h.size from ledger.head as h where h.id = 1)
+        ),
+        0
+    ) as last,
     pg_snapshot_xmin(pg_current_snapshot())::text::bigint as xmin,
     pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xmax
 

@@ -22,6 +22,12 @@ READ = (
 ASIDE = "select count(*) from accounts.set_aside"
 
 
+@pytest.fixture(autouse=True)
+def marks_count(monkeypatch):
+    """Trust a mark at once."""
+    monkeypatch.setattr(floors, "MARK_SECONDS", 0.0)
+
+
 async def append(ledger, stream, version=0, count=1):
     """Append events to a stream; return the first one's id."""
     async with ledger.transaction() as transaction:
@@ -134,6 +140,36 @@ async def test_nothing_is_set_aside_because_of_a_floor(accounts, owner, put_back
     await append(accounts, stream, 1)
     assert await sequencer.step() == 2
     assert owner.execute(ASIDE).fetchone() == (0,)
+
+
+async def test_a_mark_is_trusted_when_it_is_some_seconds_old(accounts, monkeypatch):
+    """A transaction draws an event's id a moment before it can be seen to have begun."""
+    monkeypatch.setattr(floors, "MARK_SECONDS", 3_600.0)
+    floor, sequencer = Floor(accounts.database), Sequencer(accounts)
+    numbered = await append(accounts, uuid4())
+    assert await sequencer.step() == 1
+    async with accounts.database.background.connection() as connection:
+        for _ in range(3):
+            assert not await floor.waits(connection)
+        assert floor.append_id == LOWEST
+        monkeypatch.setattr(floors, "MARK_SECONDS", 0.0)
+        assert not await floor.waits(connection)
+    assert floor.append_id == numbered
+
+
+async def test_a_row_far_behind_the_log_raises_no_floor(accounts):
+    """A ledger's login can put one there, with any id."""
+    sequencer = Sequencer(accounts)
+    await append(accounts, uuid4())
+    assert await sequencer.step() == 1
+    async with accounts.database.background.connection() as connection:
+        await connection.execute(
+            "insert into accounts.log (position, append_id, leaf_hash)"
+            " values (1000000000, 1000000000, sha256(''))"
+        )
+    await idle(sequencer)
+    await append(accounts, uuid4())
+    assert await sequencer.step() == 1
 
 
 async def test_the_floor_stays_below_what_has_no_number_yet(accounts):

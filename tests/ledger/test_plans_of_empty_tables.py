@@ -87,7 +87,7 @@ RUN = {
         f"{NUMBERED}, {ROWS}, array['ClaimCreated'], null, 10000000"
     ),
     ("service.claims", "hand_overs_take"): f"now(), {ROWS}, 10000000, now()",
-    ("service.documents", "checks_take"): f"now(), {ROWS}, now(), 'ptn_1'",
+    ("service.documents", "checks_take"): "now(), 16, now(), 'ptn_1'",
     ("service.mail", "outbox_take"): "now(), array[]::uuid[], 32, 64",
     ("service.mail", "outbox_waiting"): "",
     ("service.webhooks", "due"): "now(), array[]::text[], 100, 10",
