@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from service.evidence.authorisation import Lineage, Unsound, lineage_of
+from service.evidence.checkpoint import SIZE_MAX
 from service.evidence.note import NoteKey
 from service.evidence.verdict import Fault
 from service.facts.lineages import LineageBegun, lineage_stream
@@ -20,7 +21,6 @@ from service.ledger.sql import queries
 
 _SQL = queries("service.evidence.checkpoints")
 _CATALOGUE: Final[Catalogue] = {LineageBegun.__name__: LineageBegun}
-_UNBOUNDED: Final = 1 << 64
 
 
 class Lineages(NamedTuple):
@@ -41,21 +41,26 @@ class Lineages(NamedTuple):
                 later = self.begun[number:]
             else:
                 continue
-            return min((one.shared_size for one in later), default=_UNBOUNDED)
+            return min((one.shared_size for one in later), default=SIZE_MAX)
         return None
 
     def sets_aside(self, origin: str, size: int) -> bool:
-        """Return whether a lineage says that a checkpoint covers events that were lost since.
+        """Return whether a lineage says that a checkpoint covers events that were lost since."""
+        shared, lost = self.aside(origin)
+        return shared < size <= lost
+
+    def aside(self, origin: str) -> tuple[int, int]:
+        """Return beyond which size an origin's checkpoints are set aside, and up to which.
 
         This concerns only checkpoints up to the one that the lineage follows. A later checkpoint of
         the same origin binds the log, so that nobody can use an old authorisation that was never
         used.
         """
         reach = self.reach(origin)
-        if reach is None or size <= reach:
-            return False
+        if reach is None:
+            return 0, 0
         followed = [one.follows_size for one in self.begun if one.follows == origin]
-        return size <= max(followed, default=size)
+        return reach, max(followed, default=SIZE_MAX)
 
 
 async def lineages_of(connection: Connection, schema: str, keys: Sequence[NoteKey]) -> Lineages:

@@ -82,7 +82,7 @@ ARGUMENTS = {
     "service.evidence.verify people_signed": f"10, {NOTE_BYTES_MAX}",
     "service.evidence.verify slices_head": "",
     "service.evidence.verify slices_hold": "",
-    "service.evidence.verify slices_signed": f"0, null, array['{ORIGIN}'], 10",
+    "service.evidence.verify slices_signed": f"0, null, array['{ORIGIN}'], array[9], array[9], 10",
     "service.ledger data_keys": f"array['{KEY_ID}'::uuid]",
     "service.ledger data_keys_stored": f"array['{KEY_ID}'::uuid]",
     "service.ledger event_keys": "",

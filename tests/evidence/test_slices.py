@@ -5,15 +5,17 @@ from uuid import uuid4
 
 import pytest
 
+from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.finding import NOT_OURS, finding
 from service.evidence.checkpoints.log_tree import LedgerForked, extended
 from service.evidence.log_pass import FAULTY_SECONDS
 from service.evidence.verify import slices as module
 from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
+from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import ALTER, KEY, REHASH, forked
+from tests.evidence.checkpointing import ALTER, KEY, REHASH, forked, lose
 from tests.ledger.appending import approved
 from tests.tables import every_row
 
@@ -22,6 +24,10 @@ AWAY = "update accounts.log set append_id = -append_id where position in ({0}, {
 EXCHANGE = """
 update accounts.log as l set append_id = -o.append_id from accounts.log as o
 where l.position in ({0}, {1}) and o.position in ({0}, {1}) and l.position <> o.position
+"""
+FLOOD = """
+insert into accounts.checkpoints (origin, size, note, tree)
+select %s, size, 'x', '' from generate_series(%s::bigint, %s) as size
 """
 
 
@@ -114,6 +120,27 @@ async def test_what_was_altered_is_found_and_nothing_is_signed_over_it(
                     days.seconds += FAULTY_SECONDS
                     await passes(slices)
                     assert (await finding(accounts)).fault is None
+
+
+async def test_what_is_set_aside_hides_no_larger_checkpoint(
+    accounts, checkpoints, add, attack, owner, monkeypatch
+):
+    """Whoever has the ledger's login can write any number of rows of a lineage that was lost."""
+    monkeypatch.setattr(module, "_BEYOND_MAX", 2)
+    await add(7)
+    lost = (await checkpoints.make()).checkpoint
+    await lose(owner, attack, 3)
+    await begin_lineage(checkpoints, "a restore", Cause("staff:test", "req_test"), force=False)
+    await Sequencer(accounts).number_committed()
+    size, tree = owner.execute("select size, tree from accounts.head").fetchone()
+    assert size < lost.size
+    await add(4)
+    await checkpoints.make()
+    owner.execute("update accounts.head set size = %s, tree = %s", [size, tree])
+    owner.execute(FLOOD, [lost.origin, size + 1, lost.size - 1])
+    await passes(slices_of(accounts))
+    found = await finding(accounts)
+    assert (found.position, "A checkpoint covers" in (found.fault or "")) == (size + 1, True), found
 
 
 async def test_what_somebody_else_says_was_found_stops_nothing(

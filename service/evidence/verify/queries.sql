@@ -560,13 +560,15 @@ where coalesce(bytes_before, 0) < $3
 order by position
 
 -- name: slices_signed
--- The first $4 stored checkpoints of some origins ($3) in a range of sizes, or of all beyond one. Of a note
--- that is longer than ours, nothing is read.
-select size, origin, case when octet_length(note) > 4096 then '' else note end as note
-from ledger.checkpoints
-where size > $1 and ($2::bigint is null or size <= $2) and origin = any($3::text[])
-order by size
-limit $4
+-- The first $6 stored checkpoints of some origins ($3) in a range of sizes, or of all beyond one, without
+-- those that are set aside: beyond a size of each origin ($4), up to another ($5). Of a note that is longer
+-- than ours, nothing is read.
+select c.size, c.origin, case when octet_length(c.note) > 4096 then '' else c.note end as note
+from unnest($3::text[], $4::bigint[], $5::bigint[]) as o (origin, shared, lost)
+join ledger.checkpoints as c on c.origin = o.origin
+where c.size > $1 and ($2::bigint is null or c.size <= $2) and (c.size <= o.shared or c.size > o.lost)
+order by c.size
+limit $6
 
 -- name: session
 -- The settings in force on this connection: of its startup options, or else of its login or database.

@@ -47,8 +47,8 @@ FIRST_SECONDS: Final = 30.0
 LOOK_SECONDS: Final = 60.0
 """How often to check whether a pass is due."""
 _BEYOND_MAX: Final = 500
-"""Checkpoints beyond the log's end that are looked at: ours are few, and the first one that is not
-sound is a finding."""
+"""Checkpoints beyond the log's end that are looked at, but for those that are set aside: ours are
+few, and the first one that is not sound is a finding."""
 
 _SQL = queries("service.evidence.verify")
 
@@ -256,9 +256,15 @@ class _Slice:
         await self._beside.take(read, nodes)
 
     async def _signed(self, start: int, last: int | None, rows_max: int | None) -> Sequence[Row]:
-        """Return the stored checkpoints of the log's own lineages; others bind nothing."""
-        origins = self._judge.origins
-        return await self._transaction.fetch(_SQL.slices_signed, start, last, origins, rows_max)
+        """Return the stored checkpoints that bind the log, as far as its lineages say.
+
+        The database leaves out the others: a ledger's login can write any number of them.
+        """
+        origins, lineages = self._judge.origins, self._judge.lineages
+        shared, lost = zip(*map(lineages.aside, origins), strict=True) if origins else ((), ())
+        return await self._transaction.fetch(
+            _SQL.slices_signed, start, last, origins, shared, lost, rows_max
+        )
 
     def _compare(self, checkpoint: Checkpoint) -> None:
         if self._tree.root() != checkpoint.root:
