@@ -5,7 +5,8 @@ by a policy, or puts a view where a table was, is about to change what is read, 
 
 A statement finds tables by its snapshot, while PostgreSQL describes them as they are by now. Where
 a rebuild swaps tables in between, that shows a difference that never was. So a schema is compared
-outside the snapshot in which its log is read, and again where it seems to differ.
+outside the snapshot in which its log is read, and again where it seems to differ. What a session
+has of its own is looked at on the connection that reads the log.
 """
 
 import re
@@ -57,9 +58,16 @@ async def definitions_fault(database: Database) -> Fault | None:
             await _revision_fault(connection, schema)
             or await _elsewhere_fault(connection, schema)
             or await _difference(connection, schema)
-            or await _hashes_fault(connection, schema)
-            or await _session_fault(connection, schema)
+            or await session_fault(connection, schema)
         )
+
+
+async def session_fault(connection: Connection, schema: str) -> Fault | None:
+    """Return what is wrong with this connection: its settings, or the hashes that it makes.
+
+    The schema has to be this release's.
+    """
+    return await _hashes_fault(connection, schema) or await _settings_fault(connection, schema)
 
 
 async def _revision_fault(connection: Connection, schema: str) -> Fault | None:
@@ -149,7 +157,7 @@ async def _hashes_fault(connection: Connection, schema: str) -> Fault | None:
     return None
 
 
-async def _session_fault(connection: Connection, schema: str) -> Fault | None:
+async def _settings_fault(connection: Connection, schema: str) -> Fault | None:
     """Return a fault where a session was not given what it should be, as behind a pooler."""
     rows = await connection.fetch(_SQL.session.on(schema), list(SESSION))
     for name, setting in sorted(tuple(row) for row in rows):

@@ -25,7 +25,7 @@ from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import ALL_PROVEN, Actors
 from service.evidence.verify.confirm import Judges, Reading, confirmed
-from service.evidence.verify.definitions import definitions_fault
+from service.evidence.verify.definitions import definitions_fault, session_fault
 from service.evidence.verify.expectations import Evidence, Expectations
 from service.evidence.verify.head_and_queue import tail_fault
 from service.evidence.verify.kept_nodes import nodes_fault
@@ -89,10 +89,12 @@ async def _verdict(
     # Before and after: what was altered meanwhile, or then, may have changed what was read. Not at
     # the same time: a pooler may have no place for a second connection.
     before = await definitions_fault(database)
-    verdict = await _on_a_snapshot(database, evidence, advance, accounts, event_keys, spares)
+    verdict = await _on_a_snapshot(
+        database, evidence, advance, accounts, event_keys, spares, before
+    )
     if not verdict.ok:
         return verdict
-    altered = before or await definitions_fault(database)
+    altered = await definitions_fault(database)
     return verdict if altered is None else verdict.with_fault(altered)
 
 
@@ -103,6 +105,7 @@ async def _on_a_snapshot(
     accounts: Accounts | None,
     event_keys: EventKeys | None,
     spares: Spares,
+    altered: Fault | None,
 ) -> Verdict:
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
@@ -123,7 +126,9 @@ async def _on_a_snapshot(
         )
         if not verdict.ok:
             return verdict
-        fault = await _around(connection, database, evidence, ids_are_kept=kept == [True])
+        fault = altered or await _around(
+            connection, database, evidence, ids_are_kept=kept == [True]
+        )
         if fault is not None:
             return verdict.with_fault(fault)
         return await witnessed(connection, database.schema, evidence, verdict)
@@ -140,6 +145,7 @@ async def _around(
     lineages = await lineages_of(connection, schema, evidence.keys)
     return (
         await leaves_fault(evidence, lineages)
+        or await session_fault(connection, schema)
         or await public_ids_fault(connection, schema, waiting_alone=ids_are_kept)
         or await streams_fault(connection, schema, evidence, lineages)
         or await nodes_fault(connection, database)

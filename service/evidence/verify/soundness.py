@@ -3,7 +3,7 @@
 from service.core.progress import Advance
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.format import EvidenceFault
-from service.evidence.verify.definitions import definitions_fault
+from service.evidence.verify.definitions import definitions_fault, session_fault
 from service.evidence.verify.part import PartCheck, Passed, Task
 from service.evidence.verify.segments import Segments
 from service.ledger.database import Connection, Database
@@ -21,7 +21,8 @@ async def refuse_unsound(
     Raises EvidenceFault where they are not what was signed, or the schema is not what migrations
     make: then the next statement may see other rows.
     """
-    fault, schema = await definitions_fault(database), database.schema
+    schema = database.schema
+    fault = await definitions_fault(database) or await session_fault(connection, schema)
     if fault is not None:
         raise EvidenceFault(None, fault.sentence)
     tree = CompactRange()
