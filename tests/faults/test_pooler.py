@@ -18,18 +18,27 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.export.export_writer import Signed
+from service.evidence.export.format import encode
+from service.evidence.proofs.absence import check_absence
+from service.evidence.proofs.streams import ClaimName, prove_absence
+from service.evidence.report.known import is_named
+from service.evidence.report.lines import ReportSubject
 from service.facts.caller import LEDGERS
 from service.ledger import connection as ledger_connection
 from service.ledger.database import BACKGROUND_SIZE, Database, LedgerUnavailable
 from service.ledger.login import login_fault
 from service.ledger.sql import Sql
 from tests.database_proxy import proxied
+from tests.evidence.checkpointing import KEY, directory_at
 from tests.faults.clusters import impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.pgbouncer import Logins, logins, pooler
 from tests.world import settings_for, world_on
 
 IMPATIENCE_SECONDS = 0.3
+IMPATIENT_POOLER_SECONDS = 5
 ROUNDS = 8
 POOL_SIZE = 2
 PLACES = 2 * POOL_SIZE + BACKGROUND_SIZE
@@ -123,6 +132,22 @@ async def test_a_cursor_leaves_nothing_behind_a_pooler(database_url, folder, mon
                 rows = [row["n"] async for row in connection.cursor(ROWS, prefetch=2)]
             await database.close()
             assert rows == [1, 2, 3]
+
+
+async def test_a_log_is_read_behind_a_pooler_with_one_place(database_url, folder, tmp_path):
+    """What is compared beside its snapshot is compared before and after."""
+    places = {"default_pool_size": 1, "query_wait_timeout": IMPATIENT_POOLER_SECONDS}
+    with logins(database_url) as made, pooler(database_url, made, folder, **places) as urls:
+        settings = settings_for(database_url, tmp_path, **urls)
+        async with world_on(settings, tmp_path, follow=False) as world:
+            ledger = world.service.modes["live"].ledger
+            checkpoints = Checkpoints(ledger, [KEY], directory_at(tmp_path / "published"))
+            signed = Signed(*(await checkpoints.make())[:2])
+            name = ClaimName("live", 0, "ptn_1", "ent_1", "case-1")
+            subject = ReportSubject("partner_id", "ptn_1")
+            assert not await is_named(ledger, subject, signed.checkpoint)
+            proof = await prove_absence(checkpoints, name, signed, lambda _count: None)
+            assert check_absence(encode(proof), [KEY]).checkpoint == signed.checkpoint
 
 
 async def test_the_limits_of_a_login_hold_behind_a_pooler(pooled, database_url, tmp_path):

@@ -14,7 +14,7 @@ from service.evidence.proofs.absence import FORMAT, AbsenceProof, StreamLine
 from service.evidence.rolled_back import rolled_back
 from service.evidence.streams_note import StreamsNote
 from service.evidence.tree.streamed import StreamedTree
-from service.evidence.verify.soundness import refuse_unsound
+from service.evidence.verify.soundness import as_migrated, refuse_unsound
 from service.facts.claims import claim_stream
 from service.ledger.database import Connection, Database, Row
 from service.ledger.sql import queries
@@ -63,12 +63,13 @@ async def prove_absence(
     key = checkpoints.signing_key()
     await refuse_found(checkpoints.ledger)
     async with (
+        as_migrated(database),
         database.background.connection(SECONDS_MAX) as connection,
         rolled_back(
             connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
         ),
     ):
-        await refuse_unsound(connection, database, signed.checkpoint, advance)
+        await refuse_unsound(connection, database.schema, signed.checkpoint, advance)
         tree, index = await _index(connection, database.schema, size, name.stream, advance)
         sides = [
             await connection.fetchrow(query.on(database.schema), name.stream, size)

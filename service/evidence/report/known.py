@@ -1,9 +1,11 @@
 """Whether a log has a report's subject. The log itself says so, and no read model."""
 
+from contextlib import nullcontext
+
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.report.lines import SECONDS_MAX, ReportSubject
 from service.evidence.rolled_back import rolled_back
-from service.evidence.verify.soundness import refuse_unsound
+from service.evidence.verify.soundness import as_migrated, refuse_unsound
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
 
@@ -19,6 +21,7 @@ async def is_named(
     event was altered, nothing can be denied. Raises EvidenceFault.
     """
     async with (
+        nullcontext() if checkpoint is None else as_migrated(ledger.database),
         ledger.database.background.connection(SECONDS_MAX) as connection,
         rolled_back(
             connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
@@ -27,5 +30,5 @@ async def is_named(
         if await connection.fetchval(_SQL.is_named.on(ledger.name), *subject):
             return True
         if checkpoint is not None:
-            await refuse_unsound(connection, ledger.database, checkpoint, lambda _events: None)
+            await refuse_unsound(connection, ledger.name, checkpoint, lambda _events: None)
         return False

@@ -24,7 +24,7 @@ from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.moment import moment_of
 from service.evidence.report.names import Names
 from service.evidence.rolled_back import rolled_back
-from service.evidence.verify.soundness import refuse_unsound
+from service.evidence.verify.soundness import as_migrated, refuse_unsound
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.ledger.database import Connection
 from service.ledger.ledger import Ledger
@@ -136,6 +136,7 @@ class ReportReader:
             return
         name, reader = self._ledger.name, ActivityReader(self._ledger)
         async with (
+            as_migrated(self._ledger.database),
             self._ledger.database.background.connection(SECONDS_MAX) as connection,
             rolled_back(
                 connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
@@ -164,9 +165,7 @@ class ReportReader:
                 done += len(used)
             await ascent.rest(connection, name, {})
             advance(last - after)
-            await refuse_unsound(
-                connection, self._ledger.database, covering.checkpoint, lambda _events: None
-            )
+            await refuse_unsound(connection, name, covering.checkpoint, lambda _events: None)
 
     async def _smallest(self, signed: BindingCheckpoints) -> Signed:
         """Return the smallest checkpoint that covers the part, with what others signed of it."""

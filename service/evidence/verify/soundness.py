@@ -1,8 +1,12 @@
 """Whether a log is what a checkpoint signed, before something else is signed that rests on it."""
 
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
 from service.core.progress import Advance
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.export.format import EvidenceFault
+from service.evidence.verdict import Fault
 from service.evidence.verify.definitions import definitions_fault, session_fault
 from service.evidence.verify.part import PartCheck, Passed, Task
 from service.evidence.verify.segments import Segments
@@ -13,18 +17,27 @@ from service.ledger.sql import queries
 _SQL = queries("service.evidence.verify")
 
 
+@asynccontextmanager
+async def as_migrated(database: Database) -> AsyncGenerator[None]:
+    """Compare the schema before the caller opens a snapshot, and after it is closed.
+
+    Raises EvidenceFault where it is not what migrations make: then the next statement may see other
+    rows. Within the snapshot it would take a second connection, for which a pooler may have no
+    place.
+    """
+    _refuse(await definitions_fault(database))
+    yield
+    _refuse(await definitions_fault(database))
+
+
 async def refuse_unsound(
-    connection: Connection, database: Database, checkpoint: Checkpoint, advance: Advance
+    connection: Connection, schema: str, checkpoint: Checkpoint, advance: Advance
 ) -> None:
     """Read every event under a checkpoint in the caller's snapshot; `advance` gets their number.
 
-    Raises EvidenceFault where they are not what was signed, or the schema is not what migrations
-    make: then the next statement may see other rows.
+    The snapshot is within `as_migrated`. Raises EvidenceFault where they are not what was signed.
     """
-    schema = database.schema
-    fault = await definitions_fault(database) or await session_fault(connection, schema)
-    if fault is not None:
-        raise EvidenceFault(None, fault.sentence)
+    _refuse(await session_fault(connection, schema))
     tree = CompactRange()
 
     def take(message: Passed | Segments) -> None:
@@ -42,3 +55,8 @@ async def refuse_unsound(
             f"the first {checkpoint.size} events of {schema} are not what was signed: "
             "`audit verify` tells more",
         )
+
+
+def _refuse(fault: Fault | None) -> None:
+    if fault is not None:
+        raise EvidenceFault(None, fault.sentence)
