@@ -375,7 +375,7 @@ async def test_an_answer_is_bounded(server):
     packed = gzip.compress(bytes(ENDLESS_BYTES))
     for behave in (Endless(200), Endless(500), answers(200, packed, more="content-encoding: gzip")):
         server.behave = behave
-        for call in (store.under("x"), store.names("x", None), store.read("x")):
+        for call in (store.under("x"), store.names("x", None), store.read("x", ENDLESS_BYTES)):
             with pytest.raises(StorageUnavailable, match="CallFailed"):
                 await call
         await eventually(lambda: not server.open)

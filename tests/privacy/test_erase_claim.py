@@ -97,7 +97,7 @@ async def test_a_key_that_the_database_keeps_is_no_erasure(privacy, owner, kind)
 
 
 async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
-    """An entry has ledger, subject, keys, reason, time and a digest; repeating adds none."""
+    """An entry has ledger, subject, keys, reason, time, a digest and a MAC; repeating adds none."""
     _, _, _, made = await claim_with_document(privacy)
     subject = await privacy.claim(made["claim_id"])
     await privacy.erase_claim(made["claim_id"])
@@ -108,6 +108,7 @@ async def test_the_list_outside_is_written_and_holds_nothing_personal(privacy):
     assert len(path.name.partition("-")[0]) == 15
     assert entry.pop("at").endswith("Z")
     assert re.fullmatch("[0-9a-f]{64}", entry.pop("began"))
+    assert re.fullmatch("[0-9a-f]{64}", entry.pop("mac"))
     assert entry == {
         "ledger": "live",
         "kind": "claim",
