@@ -217,6 +217,11 @@ LEDGER: Final[Mapping[str, Sequence[Panel]]] = {
                 )
             },
         ),
+        Panel(
+            "Clocks off the database's",
+            "s",
+            {"{{ledger}}": "max by (ledger) (abs(claim_ledger_clock_offset_seconds))"},
+        ),
         Panel("Dated ahead", "s", _worst("checkpoint_ahead_seconds", "ledger")),
         Panel("Witnesses that find a fork", "short", _worst("witness_refusals", "ledger")),
         Panel("Without a quorum of witnesses", "s", _worst("unwitnessed_seconds", "ledger")),

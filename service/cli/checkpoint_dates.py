@@ -12,7 +12,7 @@ async def warn_ahead(checkpoints: Checkpoints) -> float:
     if state.made_at is not None and ahead:
         warn(
             f"the last checkpoint of {checkpoints.ledger.name} is dated {timestamp(state.made_at)},"
-            ' ahead of this clock: that clock or this one is wrong. See "Checkpoint dated ahead" '
-            "in the runbook."
+            ' ahead of this clock: that clock or this one is wrong. See "Wrong clock" in the '
+            "runbook."
         )
     return round(ahead, 3)

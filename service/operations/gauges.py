@@ -20,6 +20,10 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
     "api_up": ("1 where the API beside this process answers, else 0.",),
     "collector_up": ("1 where a collector of gauges read all of its own, else 0.", "collector"),
     "database_up": ("1 where the scrape could read a ledger, else 0.", "ledger"),
+    "clock_offset_seconds": (
+        "How far this process's clock is ahead of the database's; negative where it is behind.",
+        "ledger",
+    ),
     "events_pending": ("Committed events that have no position yet.", "ledger"),
     "oldest_pending_seconds": ("Age of the oldest such event.", "ledger"),
     "log_size": ("Numbered events of a ledger.", "ledger"),

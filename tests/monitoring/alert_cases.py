@@ -126,6 +126,7 @@ CASES: Mapping[str, Case] = {
             ('claim_ledger_checkpoint_size{ledger="live"}', "10"),
         ],
     ),
+    "ClaimLedgerClockOff": _gauge('clock_offset_seconds{ledger="live"}', "-31", "30"),
     "ClaimLedgerCheckpointAhead": _gauge('checkpoint_ahead_seconds{ledger="live"}', "1", "0"),
     "ClaimLedgerWitnessRefuses": _gauge('witness_refusals{ledger="live"}', "1", "0"),
     "ClaimLedgerUnwitnessed": _gauge('unwitnessed_seconds{ledger="live"}', "3601", "3600"),

@@ -10,9 +10,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.app.operations import collectors
+from service.core.clock import system_clock
 from service.core.retries import FOR_A_DAY
 from service.evidence.note import NoteKey
 from service.ledger.sequencer import Sequencer
+from service.operations.collectors.ledgers import ledger_collector
 from service.operations.gauges import Collector
 from service.operations.scrapes import COLLECTOR_SECONDS_MAX, Scrapes
 from tests.database_proxy import proxied
@@ -199,7 +201,7 @@ async def test_a_database_that_is_away_is_seen_without_requests(database_url, tm
     unread = {name for name, value in during.items() if math.isnan(value)}
     told = {"claim_ledger_database_up", "claim_ledger_collector_up"}
     assert unread == {name for name in during if name[0] not in told}
-    assert len({name for name, _ in unread}) == 35
+    assert len({name for name, _ in unread}) == 36
     assert not [name for name, value in (before | after).items() if math.isnan(value)]
 
 
@@ -319,6 +321,19 @@ async def test_a_schema_that_was_changed_is_shown(stuck, database_url):
     undo = "drop policy p on {0}.claim_list; alter table {0}.claim_list {1}"
     await _change(database_url, undo.format("live", "disable row level security"))
     assert (await stuck.scrapes.make()).health["faults"] == []
+
+
+async def test_a_clock_that_is_off_the_database_s_is_shown(stuck):
+    """Ahead and behind, by which way it is off; two clocks that agree differ by little."""
+    ledger = stuck.service.accounts
+    with every_row() as row:
+        for hours in (0, 1, -1):
+            with row(hours):
+                ahead = timedelta(hours=hours)
+                collector = ledger_collector(ledger, (), lambda ahead=ahead: system_clock() + ahead)
+                figures = (await Scrapes([collector], []).make()).health["figures"]
+                offset = figures["clock_offset_seconds"]["accounts"]
+                assert abs(offset - ahead.total_seconds()) < PATIENCE_SECONDS
 
 
 async def _checkpoint(world):

@@ -11,7 +11,7 @@ from service.operations.gauges import Collector, ScrapedGauges, of_ledger
 
 _OF_LEDGER: Final = (
     *("database_up", "events_pending", "oldest_pending_seconds", "log_size", "head_stalled"),
-    *("events_set_aside", "events_bound"),
+    *("events_set_aside", "events_bound", "clock_offset_seconds"),
 )
 _OF_MODELS: Final = (
     *("read_model_position", "read_model_lag_events", "read_model_lag_seconds"),
@@ -35,6 +35,7 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
             gauges.set("database_up", 0, name)
             raise
         gauges.set("database_up", 1, name)
+        gauges.set("clock_offset_seconds", await _offset(ledger, clock), name)
         gauges.set("events_pending", head.pending, name)
         gauges.set("oldest_pending_seconds", head.oldest_pending_seconds, name)
         gauges.set("log_size", head.size, name)
@@ -63,3 +64,10 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
         ],
         collect,
     )
+
+
+async def _offset(ledger: Ledger, clock: Clock) -> float:
+    """Return how many seconds a clock is ahead of the database's, exact to half a round trip."""
+    asked = clock()
+    theirs = await ledger.now()
+    return (asked + (clock() - asked) / 2 - theirs).total_seconds()
