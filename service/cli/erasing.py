@@ -16,7 +16,7 @@ from service.evidence.checkpoints.published import ArchiveEmpty
 from service.facts.caller import LEDGERS
 from service.ledger.database import LedgerError
 from service.privacy.erase import DocumentsRemain, ErasureDone, erase_claim, erase_entity
-from service.privacy.erasure_list import ErasureList, subject_of
+from service.privacy.erasure_list import ErasureList
 from service.privacy.erasures import KeysRemain, Subject
 from service.privacy.reapply import Parts
 
@@ -58,15 +58,12 @@ async def warn_of_unlisted(target: Target, listed: ErasureList) -> None:
     """Warn before an erasure if the list lacks some; skip the check if it takes too long."""
     modes = target.service.privacy(listed).values()
     with suppress(LedgerError):
-        warn_of(await unlisted(modes, await listed.names(), UNLISTED_SECONDS_MAX))
+        warn_of(await unlisted(modes, UNLISTED_SECONDS_MAX))
 
 
-async def unlisted(
-    modes: Iterable[Parts], names: Iterable[str], seconds_max: float | None = None
-) -> int:
+async def unlisted(modes: Iterable[Parts], seconds_max: float | None = None) -> int:
     """Return the number of erasures that the database shows and the list lacks."""
-    subjects = [subject_of(name) for name in names]
-    return sum([await parts.erasures.unlisted(subjects, seconds_max) for parts in modes])
+    return sum([await parts.erasures.unlisted(seconds_max) for parts in modes])
 
 
 async def unpublished(target: Target) -> list[str]:

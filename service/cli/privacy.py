@@ -118,7 +118,7 @@ async def reapply(target: Target, *, without_mac: bool) -> Fields:
     again = Reapply(listed, modes, partial(signed_out, target), target.cause)
     with progress("reapplying", 2 * len(names)) as advance:
         outcome = await again.run(names, advance)
-    answer = _reapplied(names, outcome, await unlisted(modes.values(), names))
+    answer = _reapplied(names, outcome, await unlisted(modes.values()))
     answer["unpublished"] = strange = await unpublished(target)
     warn_of(answer["unlisted"])
     if strange:

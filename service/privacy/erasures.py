@@ -41,7 +41,7 @@ from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
 from service.privacy.aside import Fetch, begun_aside, set_aside
 from service.privacy.beginnings import digest_of, first_state, is_of
-from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
+from service.privacy.erasure_list import ErasureList, Kind, ListedErasure, subject_of
 from service.privacy.genuine import Genuine
 
 SECONDS_MAX: Final = 30.0
@@ -284,19 +284,28 @@ class Erasures:
             told = [entry.data_keys[0]]
             return bool(await erased(transaction.fetch, transaction.binding, told))
 
-    async def unlisted(self, subjects: Collection[str], seconds_max: float | None = None) -> int:
-        """Return how many subjects are erased in the log but not among the listed `subjects`.
+    async def unlisted(self, seconds_max: float | None = None) -> int:
+        """Return how many subjects are erased in the log but not in the list.
 
-        Raises LedgerUnavailable where it takes longer than `seconds_max`, by default ten minutes.
+        Raises ArchiveUnavailable, and LedgerUnavailable where a look at the log takes longer than
+        `seconds_max`, by default ten minutes.
         """
+        missing = await self._unlisted(seconds_max)
+        if missing:  # some may have been listed after the list was read, and erased since
+            missing &= await self._unlisted(seconds_max)
+        return len(missing)
+
+    async def _unlisted(self, seconds_max: float | None) -> set[UUID]:
+        """Return the streams of subjects that the log shows as erased, and an older list lacks."""
         mode = self._ledger.name
+        subjects = [subject_of(name) for name in await self._listed.names(mode)]
         streams = [entity_stream(mode, subject) for subject in subjects]
         async with self._ledger.transaction(
             background=seconds_max or UNLISTED_SECONDS_MAX
         ) as transaction:
-            rows = await transaction.fetch(_SQL.unlisted, streams, list(subjects))
+            rows = await transaction.fetch(_SQL.unlisted, streams, subjects)
             told = [row["originator_id"] for row in rows]
-            return len(await erased(transaction.fetch, transaction.binding, told))
+            return await erased(transaction.fetch, transaction.binding, told)
 
     async def _apply(
         self,

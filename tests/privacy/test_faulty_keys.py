@@ -189,7 +189,7 @@ async def test_what_somebody_else_says_was_erased_changes_no_finding(privacy, en
     stream, entity_id = next(iter(entities.items()))
     owner.execute(SAID_ERASED, [stream])
     assert await verify_all(privacy.service) == CLEAN
-    assert await privacy.parts().erasures.unlisted([]) == 0
+    assert await privacy.parts().erasures.unlisted() == 0
     entry = ListedErasure(
         ledger="live",
         kind="entity",
