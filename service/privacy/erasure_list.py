@@ -14,7 +14,7 @@ from uuid import UUID
 
 import msgspec
 
-from service.archive.port import Archive, ObjectTooLarge
+from service.archive.port import Archive, ArchiveUnavailable, ObjectTooLarge
 from service.ledger.service_keys import GetSecrets
 
 PREFIX: Final = "erasures/"
@@ -87,10 +87,18 @@ class ErasureList:
         self._takes_without_mac = takes_without_mac
 
     async def put(self, entry: ListedErasure) -> None:
-        """Write an entry, before anything is erased; raises ArchiveUnavailable."""
+        """Write an entry, before anything is erased.
+
+        Raises ArchiveUnavailable, also where the archive has something else under its name.
+        """
         content = msgspec.json.encode(entry)
         mac = (await self._mac(entry.name, content)).encode()
-        await self._archive.put(entry.name, b'%b,"mac":"%b"}\n' % (content[:-1], mac))
+        written = b'%b,"mac":"%b"}\n' % (content[:-1], mac)
+        if await self._archive.put(entry.name, written):
+            return
+        # Ours, where an upload was repeated whose answer was lost.
+        if await self._archive.get(entry.name, ENTRY_BYTES_MAX) != written:
+            raise ArchiveUnavailable(f"{entry.name} is there already, and is not what was written")
 
     async def names(self, ledger: str | None = None) -> list[str]:
         """Return the names of all entries, or of one ledger's, oldest first in each ledger."""

@@ -12,7 +12,8 @@ from service.archive.port import ArchiveUnavailable
 from service.core.errors import Refusal
 from service.documents.sweep import Sweep
 from service.documents.verify import verify
-from service.privacy.erasures import KeysRemain
+from service.privacy.erasure_list import subject_of
+from service.privacy.erasures import Erasures, KeysRemain
 from tests.progress import Shown
 from tests.world import STAFF
 
@@ -196,6 +197,27 @@ async def test_nothing_is_erased_without_a_list_entry(privacy):
     shown = await privacy.service.modes["live"].claims.show(made["claim_id"])
     assert shown.created.details["defendant"]["name"] == CANARY
     assert not shown.erased
+
+
+async def test_nothing_is_erased_where_something_else_has_the_entrys_name(privacy):
+    """It would stand in for the entry. The entry itself may be there, as after a lost answer."""
+    _, _, _, made = await claim_with_document(privacy)
+    claim, at = await privacy.claim(made["claim_id"]), privacy.service.clock()
+    ledger = privacy.service.modes["live"].ledger
+    erasures = Erasures(ledger, privacy.listed, lambda: at)
+    await erasures.erase(claim, "case 1", STAFF)
+    (name,) = await privacy.listed.names()
+    await privacy.listed.put(await privacy.listed.read(name))
+    _, _, _, made = await claim_with_document(privacy)
+    claim = await privacy.claim(made["claim_id"])
+    path = privacy.published / name.replace(subject_of(name), claim.subject_id)
+    for put in (lambda: path.write_text("{}"), path.mkdir):
+        put()
+        with pytest.raises(ArchiveUnavailable, match=f"{path.name} is there already"):
+            await erasures.erase(claim, "case 1", STAFF)
+        path.unlink(missing_ok=True) if path.is_file() else path.rmdir()
+    assert not (await privacy.service.modes["live"].claims.show(made["claim_id"])).erased
+    assert (await erasures.erase(claim, "case 1", STAFF)).is_new
 
 
 async def test_an_unknown_claim_is_not_found(privacy):
