@@ -25,7 +25,9 @@ GROWING = {
 """What is empty at first, or again and again, and may be long a moment later."""
 APART = ("service.evidence", "service.privacy", "service.ledger.rebuild")
 """They read long stretches of the log, for which joins pay; most are of commands, whose sessions
-plan for what is there."""
+plan for what is there. The worker's and the API's go wrong only by an empty log that somebody has
+vacuumed by hand, and the driver keeps no plan for longer than five minutes: autovacuum leaves a log
+alone that nothing was written to, and an empty `pending` beside a long log does no harm."""
 TEMPORARY = "service.evidence.replay"
 """Its statements are about tables that it makes itself."""
 NUMBERED = 1_000_000
