@@ -35,7 +35,10 @@ _GAUGES: Final[Mapping[str, tuple[str, ...]]] = {
         "1 where a process that starts with this one's ring opens the service's own keys, else 0.",
     ),
     "oldest_transaction_seconds": (
-        "Age of the oldest open transaction that the service's log-in may see.",
+        (
+            "Age of the oldest open transaction that the service's log-in may see, or how long the "
+            "scraped process has seen a replication slot keep an older snapshot."
+        ),
     ),
     "mails": ("Mails that are waiting, have failed, or were withheld.", "kind", "state"),
     "oldest_mail_seconds": ("Age of the oldest mail that is waiting.", "kind"),

@@ -2,21 +2,32 @@
 
 import asyncio
 import re
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import count
 from uuid import uuid4
 
 import psycopg
 import pytest
+from prometheus_client import CollectorRegistry
 from psycopg.rows import dict_row
 
 from service.facts.catalogue import PARTNER_LEDGER
-from service.ledger.database import LedgerUnavailable
+from service.ledger.database import Database, LedgerUnavailable
 from service.ledger.sequencer import Sequencer
+from service.ledger.sql import queries
 from service.ledger.writing import Append
+from service.operations.collectors.database import database_collectors
+from service.operations.gauges import ScrapedGauges
 from tests import runbook
+from tests.databases import login_url
 from tests.faults.clusters import check_log, metric, unnumbered
 from tests.ledger.samples import CAUSE, sample
 from tests.patience import eventually
+from tests.world import PATIENCE_SECONDS
 
+LOOK = queries("service.operations.collectors").oldest_transaction
+START = datetime(2026, 1, 1, tzinfo=UTC)
 FACT = sample(PARTNER_LEDGER["LineageBegun"])
 CLAIMS = 60
 _HOLDERS = "select a.pid, a.usename, a.application_name"
@@ -112,6 +123,24 @@ def test_a_prepared_transaction_counts(clusters):
     assert cluster.value(seconds) == 0
 
 
+async def test_a_replication_slots_snapshot_counts(clusters):
+    """PostgreSQL does not know its age: it counts from when it was seen behind a transaction."""
+    cluster = clusters.migrated("one", wal_level="logical")
+    cluster.admit_superuser()
+    make = "select pg_create_logical_replication_slot('forgotten', 'pgoutput')"
+    cluster.execute(make, superuser=True)
+    async with _figure(cluster) as (look, database):
+        idle = [await look() for _ in range(3)]
+        cluster.execute("select pg_current_xact_id()")
+        kept = [await look() for _ in range(3)]
+        shown = cluster.value(_slots_query())
+        restored_away = await database.reads.fetchrow(LOOK, 2**30)
+        cluster.execute("select pg_drop_replication_slot('forgotten')", superuser=True)
+        dropped = await look()
+    assert (idle, kept, dropped) == ([0, 0, 0], [0, 3600, 7200], 0)
+    assert (shown, restored_away["is_behind"]) == ("forgotten", False)
+
+
 def test_the_owner_ends_other_peoples_transactions(clusters):
     """By the commands of the runbook, with what it has a new installation grant to the owner."""
     (grant,) = re.findall(
@@ -170,6 +199,37 @@ async def test_our_own_forgotten_transaction_is_ended(world, database_url):
         await forget()
     assert await Sequencer(test).step() >= 0
     check_log(database_url, "test")
+
+
+@asynccontextmanager
+async def _figure(cluster):
+    """Return what reads the gauge, each time an hour later, and its database."""
+    hours = count()
+    database = Database(
+        login_url(cluster.url, "accounts"), "accounts", pool_size=1, deadline=PATIENCE_SECONDS
+    )
+    collectors = database_collectors(
+        database, database, lambda: START + timedelta(hours=next(hours))
+    )
+    (transactions,) = [one for one in collectors if one.name == "transactions"]
+    gauges = ScrapedGauges(CollectorRegistry())
+
+    async def look():
+        await transactions.collect(gauges)
+        return gauges.figures()["oldest_transaction_seconds"][""]
+
+    await database.open()
+    try:
+        yield look, database
+    finally:
+        await database.close()
+
+
+def _slots_query():
+    """Return the runbook's look at replication slots."""
+    statements = runbook.block("sql", "select pid, usename, application_name").split(";")
+    (query,) = [one for one in statements if "from pg_replication_slots" in one]
+    return query
 
 
 async def _numbered(world):

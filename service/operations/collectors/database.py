@@ -6,6 +6,7 @@ from typing import Final
 from service.core.clock import Clock
 from service.ledger.database import Database
 from service.ledger.sql import queries
+from service.operations.collectors.snapshots import SnapshotWatch
 from service.operations.gauges import Collector, Figure, ScrapedGauges
 
 _MAILS: Final = ("waiting", "failed", "withheld")
@@ -16,10 +17,10 @@ _SQL = queries("service.operations.collectors")
 
 def database_collectors(accounts: Database, live: Database, clock: Clock) -> list[Collector]:
     """Return the collectors; mail is of `live`, or of `accounts` like that to sign in."""
+    snapshots = SnapshotWatch(accounts, clock)  # kept: it compares one scrape with others
 
     async def transactions(gauges: ScrapedGauges) -> None:
-        row = await accounts.reads.fetchrow(_SQL.oldest_transaction)
-        gauges.set("oldest_transaction_seconds", row["seconds"] if row else 0.0)
+        gauges.set("oldest_transaction_seconds", await snapshots.look())
 
     async def outboxes(gauges: ScrapedGauges) -> None:
         (onboarding,) = await live.reads.fetch(_SQL.outbox_backlog, False)

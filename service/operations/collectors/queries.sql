@@ -35,8 +35,18 @@ select
 from ledger.sign_in_links
 
 -- name: oldest_transaction
--- Seconds since the oldest transaction began that is still open; the function says whose.
-select ledger.oldest_transaction_seconds() as seconds
+-- Seconds since the oldest transaction began that is still open; the function says whose. The next
+-- transaction id; and whether the snapshot of a replication slot is older than such an id ($1), unless
+-- that is of a database that this one was restored over. A slot that was invalidated keeps nothing.
+select
+    ledger.oldest_transaction_seconds() as seconds,
+    pg_snapshot_xmax(pg_current_snapshot())::xid as next_xid,
+    age($1::xid) >= 0 and exists(
+        select from pg_replication_slots as s
+        where
+            s.wal_status is distinct from 'lost'
+            and greatest(age(s.xmin), age(s.catalog_xmin)) > age($1::xid)
+    ) as is_behind
 
 -- name: outbox_backlog
 -- How many mails wait, since when the oldest does, how many were given up, and how many withheld from
