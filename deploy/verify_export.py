@@ -212,6 +212,7 @@ POSITIVE: Final = "[1-9][0-9]{0,18}"
 LINE_BYTES_MAX: Final = 2**26
 DIGITS_MAX: Final = 1000
 DEPTH_MAX: Final = 100
+STATE_BYTES_MAX: Final = 2**24
 STRING: Final = r'"(?:[^"\\]|\\.)*+"'
 BASE64: Final = "[A-Za-z0-9+/]"
 HASH: Final = BASE64 + "{42}[AEIMQUYcgkosw048]="
@@ -219,6 +220,7 @@ UUID: Final = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 HASHES: Final = rf'\[(?:"{HASH}"(?:,"{HASH}")*+)?\]'
 ROOT: Final = rf'"root":"{HASH}"'
 ENTITY: Final = "[A-Za-z0-9_-]{1,64}"
+TOPIC: Final = "[A-Za-z0-9_]{1,200}"
 HEADER: Final = (
     r'\{"format":"claim-ledger export v1","ledger":"(?:accounts|live|test)",'
     rf'"from":{POSITIVE},"size":{NUMBER},{ROOT}'
@@ -226,8 +228,8 @@ HEADER: Final = (
     rf'(?:,"consistency":\{{"size":{POSITIVE},{ROOT},"proof":{HASHES}\}})?\}}'
 )
 EVENT: Final = (
-    rf'\{{"position":{POSITIVE},"append_id":{NUMBER},"originator_id":"{UUID}",'
-    rf'"originator_version":{POSITIVE},"topic":{STRING},"state":{STRING},"leaf_hash":"{HASH}"'
+    rf'\{{"position":{POSITIVE},"append_id":{POSITIVE},"originator_id":"{UUID}",'
+    rf'"originator_version":{POSITIVE},"topic":"{TOPIC}","state":{STRING},"leaf_hash":"{HASH}"'
     rf'(?:,"proof":{HASHES})?\}}'
 )
 CHECKPOINT: Final = rf'\{{"checkpoint":{STRING}\}}'
@@ -741,12 +743,12 @@ def leaf_of(event: dict[str, Any]) -> bytes:
     r"""Return the leaf that an event's columns make.
 
     "The record of an event is seven lines of text, each ended by `\n`"; "Its leaf is the SHA-256
-    of the byte 0x00 followed by the record."
+    of the byte 0x00 followed by the record." A state is "at most 2^24 bytes".
     """
     names = ("position", "append_id", "originator_id", "originator_version", "topic")
-    columns = [str(event[name]) for name in names]
-    state = sha256(event["state"].encode()).hexdigest()
-    record = "\n".join(["claim-ledger event v1", *columns, state, ""])
+    columns, state = [str(event[name]) for name in names], event["state"].encode()
+    demand(len(state) <= STATE_BYTES_MAX, event["position"], "a longer state than any event has")
+    record = "\n".join(["claim-ledger event v1", *columns, sha256(state).hexdigest(), ""])
     return sha256(b"\x00" + record.encode()).digest()
 
 
@@ -902,7 +904,7 @@ def verify_receipt(
 
     "1. The note is signed by a known key and is of that ledger."
     "2. Positions rise; each event's proof leads from its leaf to the note's root."
-    "3. All events have one `originator_id` and the versions 1, 2, 3, …"
+    "3. All events have one `originator_id` and the versions 1, 2, 3, …, and their append ids rise."
     "4. The first is a `ClaimCreated` whose `data.claim_id` is the claim."
     """
     receipt = read_line(read_rest(raw, file), None, RECEIPT)
@@ -912,10 +914,11 @@ def verify_receipt(
     events, written = Events(1, (ledger, size, root), keys), receipt["events"]
     for event in written:
         events.take(event, None)
-    stream = written[0]["originator_id"]
+    stream, drawn = written[0]["originator_id"], 0
     for version, event in enumerate(written, 1):
         is_next = (event["originator_id"], event["originator_version"]) == (stream, version)
-        demand(is_next, event["position"], "no whole stream")
+        demand(is_next and event["append_id"] > drawn, event["position"], "no whole stream")
+        drawn = event["append_id"]
     for event in written:
         with reading(event["position"]):
             check_claim_event(event)
@@ -1188,7 +1191,7 @@ def verify_history(
 TLOG_PROOF_BEGINS: Final = "c2sp.org/tlog-proof@v1\n"
 COSE_BEGINS: Final = "\xd2"
 ENTRY: Final = (
-    rf"claim-ledger event v1\n({POSITIVE})\n{POSITIVE}\n({UUID})\n{POSITIVE}\n([^\n]+)\n"
+    rf"claim-ledger event v1\n({POSITIVE})\n({POSITIVE})\n({UUID})\n({POSITIVE})\n({TOPIC})\n"
     r"([0-9a-f]{64})\n"
 )
 CBOR_NULL: Final = 0xF6
@@ -1263,9 +1266,10 @@ def entry_verdict(
     "the event's record, seven lines: the leaf is the SHA-256 of the byte 0x00 followed by it"
     """
     found = re.fullmatch(ENTRY, entry.decode())
-    demand(found is not None and int(found[1]) == at + 1, at + 1, "no record of that position")
+    position, drawn, stream, version, topic, digest = found.groups() if found else ("0",) * 6
+    is_record = int(position) == at + 1 and max(int(drawn), int(version)) < 2**63
+    demand(is_record, at + 1, "no record of that position")
     demand(ledger_of(checkpoint.origin), None, "no origin of a ledger")
-    stream, topic, digest = found.groups()[1:] if found else ("", "", "")
     part = {"position": at + 1, "stream": stream, "topic": topic, "state_sha256": digest}
     events = Events(1, (ledger_of(checkpoint.origin), checkpoint.size, checkpoint.root), keys={})
     return verdict_of(checkpoint, part, events, older, {checkpoint.size: checkpoint.root})

@@ -36,7 +36,7 @@ from tests.evidence.evidence_world import KEY, OTHER, make_files
 from tests.evidence.insider import Insider
 from tests.evidence.memory_log import FILES, later, of_entity, sample, whole
 from tests.evidence.memory_proofs import PROOFS
-from tests.evidence.second_verifier import PROGRAM, SCRIPT, arguments_of, judged, second
+from tests.evidence.second_verifier import PROGRAM, SCRIPT, arguments_of, first, judged, second
 from tests.imports import imported
 from tests.ledger.merkle_tree import MerkleTree
 from tests.tables import every_row
@@ -345,20 +345,6 @@ def lineages_judged(tmp_path, *later, stream="lineage"):
     code, theirs = second(path)
     assert code == int(not theirs["ok"])
     return verify_export(path, [KEY], None), theirs
-
-
-def first(path, older, keys):
-    """Return whether our own verifier takes a file, and the position that it names."""
-    if path.suffix == ".json":
-        try:
-            if of_other_kind(path, keys, older, NO_DEMANDS) is None:
-                check_receipt(path, keys, older)
-        except EvidenceFault as fault:
-            return False, fault.position
-        return True, None
-    verdict = verify_export(path, keys, older)
-    assert verdict.ok == (verdict.fault is None)
-    return verdict.ok, verdict.position
 
 
 def test_both_agree_on_every_alteration(tmp_path, monkeypatch):

@@ -23,11 +23,16 @@ from service.ledger.merkle import leaf_hash, leaf_record
 
 LINE_BYTES_MAX: Final = 1 << 26
 """No event comes near it: a request's body has at most 1 MiB."""
+STATE_BYTES_MAX: Final = 16 << 20
+"""The constraint `events_bounded` keeps longer ones from a ledger's tables."""
 STATE_DIGITS_MAX: Final = 1000
 STATE_DEPTH_MAX: Final = 100
 CHECKPOINT_BEGINS: Final = b'{"checkpoint":'
+TOPIC: Final = "[A-Za-z0-9_]{1,200}"
+"""The name of an event's class; 200 bytes are what that constraint lets it have."""
 
 _POSITION_MAX: Final = 2**63 - 1
+_TOPIC: Final = re.compile(TOPIC)
 _NESTING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]')
 """A string of JSON, whose brackets do not count, or a bracket."""
 
@@ -36,6 +41,7 @@ Size = Annotated[int, msgspec.Meta(ge=0, le=_POSITION_MAX)]
 HashText = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z")]
 """32 bytes in base64; the last character has two bits to spare, which are zero."""
 StreamText = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
+TopicText = Annotated[str, msgspec.Meta(pattern=rf"\A{TOPIC}\Z")]
 LedgerName = Annotated[str, msgspec.Meta(pattern=r"\A(accounts|live|test)\Z")]
 
 T = TypeVar("T")
@@ -62,27 +68,33 @@ class EventLine(Line, frozen=True):
     """An event of the log; `state` is its bytes as text, `proof` its proof of inclusion."""
 
     position: Position
-    append_id: Size
+    append_id: Position
     originator_id: StreamText
     originator_version: Position
-    topic: str
+    topic: TopicText
     state: str
     leaf_hash: HashText
     proof: list[HashText] | None = None
 
     def record(self) -> bytes:
-        """Return the event's record, whose hash is the leaf."""
+        """Return the event's record, whose hash is the leaf; raises EvidenceFault as `leaf`."""
+        state = self.state.encode()
+        if len(state) > STATE_BYTES_MAX:
+            raise _not_held(self.position)
         return leaf_record(
             self.position,
             self.append_id,
             self.originator_id,
             self.originator_version,
             self.topic,
-            self.state.encode(),
+            state,
         )
 
     def leaf(self) -> bytes:
-        """Return the hash of the columns; raises EvidenceFault if the line has another."""
+        """Return the hash of the columns; raises EvidenceFault if the line has another.
+
+        So it does for a longer state than a ledger can hold.
+        """
         found = leaf_hash(self.record())
         if to_text(found) != self.leaf_hash:
             raise _other_hash(self.position)
@@ -229,6 +241,8 @@ def event_line(row: Row | None, position: int) -> EventLine:
         raise EvidenceFault(position, "the log's event is gone")
     stored, state = row["leaf_hash"], row["state"]
     columns = (row["append_id"], str(row["originator_id"]), row["originator_version"], row["topic"])
+    if columns[0] < 1 or not _TOPIC.fullmatch(columns[3]) or len(state) > STATE_BYTES_MAX:
+        raise _not_held(position)
     try:
         text = state.decode()
     except UnicodeDecodeError:
@@ -248,6 +262,10 @@ def event_line(row: Row | None, position: int) -> EventLine:
 
 def _other_hash(position: int) -> EvidenceFault:
     return EvidenceFault(position, "the event does not have the hash it is listed by")
+
+
+def _not_held(position: int) -> EvidenceFault:
+    return EvidenceFault(position, "the event has a column that no ledger's events have")
 
 
 def demanded(demands: Demands, note: str, size: int) -> Countersigned:

@@ -117,10 +117,13 @@ def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
     for event in receipt.events:
         check_event(event, last, checkpoint)
         last = event.position
-    stream = receipt.events[0].originator_id
+    stream, drawn = receipt.events[0].originator_id, 0
     for version, event in enumerate(receipt.events, 1):
         if (event.originator_id, event.originator_version) != (stream, version):
             raise EvidenceFault(event.position, "the events are not one stream from its beginning")
+        if event.append_id <= drawn:
+            raise EvidenceFault(event.position, "the event was appended before the one it follows")
+        drawn = event.append_id
     states = [_state(event) for event in receipt.events]
     created = _decoded(states[0].data, _Created, receipt.events[0].position)
     if receipt.events[0].topic != BEGINS or created.claim_id != receipt.claim_id:

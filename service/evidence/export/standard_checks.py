@@ -6,7 +6,13 @@ from typing import Final, NamedTuple
 
 from service.evidence.checkpoint import SIZE_MAX, Checkpoint, ledger_of
 from service.evidence.export.cose import CoseReceipt
-from service.evidence.export.format import EvidenceFault, open_checkpoint, to_hash, to_text
+from service.evidence.export.format import (
+    TOPIC,
+    EvidenceFault,
+    open_checkpoint,
+    to_hash,
+    to_text,
+)
 from service.evidence.export.standard_proofs import TLOG_PROOF_BEGINS
 from service.evidence.note import NOTE_MAX, NoteKey
 from service.ledger.merkle import HASH_BYTES, leaf_hash, root_by_inclusion
@@ -17,9 +23,9 @@ COSE_BEGINS: Final = b"\xd2"
 
 _NUMBER: Final = "[1-9][0-9]{0,18}"
 _ENTRY: Final = re.compile(
-    rf"claim-ledger event v1\n({_NUMBER})\n{_NUMBER}\n"
+    rf"claim-ledger event v1\n({_NUMBER})\n({_NUMBER})\n"
     r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\n"
-    rf"({_NUMBER})\n([^\n]+)\n([0-9a-f]{{64}})\n",
+    rf"({_NUMBER})\n({TOPIC})\n([0-9a-f]{{64}})\n",
     re.ASCII,
 )
 _INDEX: Final = re.compile(r"index (0|[1-9][0-9]{0,18})", re.ASCII)
@@ -78,9 +84,10 @@ def _proved(entry: bytes, index: int, checkpoint: Checkpoint, note: str | None) 
     if not ledger_of(checkpoint.origin):
         raise ValueError(f"{checkpoint.origin} is no origin of a ledger")
     found = _ENTRY.fullmatch(_text(entry))
-    if found is None or int(found[1]) != index + 1:
+    is_record = found is not None and int(found[1]) == index + 1
+    if found is None or not is_record or max(int(found[2]), int(found[4])) > SIZE_MAX:
         raise EvidenceFault(index + 1, "the entry is not the record of the event of that position")
-    position, stream, version, topic, digest = found.groups()
+    position, _, stream, version, topic, digest = found.groups()
     return ProvedEntry(int(position), stream, int(version), topic, digest, checkpoint, note)
 
 
