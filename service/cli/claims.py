@@ -8,6 +8,7 @@ from service.cli.faults import one_line
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings
 from service.core.errors import Refusal
+from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.replay.footing import Footing, stream_footing
 from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import Mode
@@ -25,11 +26,14 @@ async def show(target: Target, claim_id: str) -> Fields:
 
     What was erased is not shown, even if its key came back. Exits with 1 if the key of its personal
     data is missing although nobody erased it (`keys-at-rest verify` lists those). Nothing is shown
-    of a claim whose events are not those that were hashed and signed.
+    of a claim whose events are not those that were hashed and signed, or of whose ledger the newest
+    published checkpoint is not stored.
     """
     mode, commands = await _find(target, claim_id)
-    with one_line(LogFault, before=f"{claim_id}: ", after="; `audit verify` tells more"):
-        rests = await _footing(target, commands, claim_id)
+    with one_line(
+        LogFault, LedgerForked, before=f"{claim_id}: ", after="; `audit verify` tells more"
+    ):
+        rests = await _footing(target, mode, commands, claim_id)
     claim = await commands.show(claim_id)
     answer = _answer(mode, claim) | {"rests_on": rests.shown()}
     if claim.personal != "key missing":
@@ -55,13 +59,14 @@ async def _find(target: Target, claim_id: str) -> tuple[Mode, ClaimCommands]:
     raise Refusal("claim_not_found")
 
 
-async def _footing(target: Target, commands: ClaimCommands, claim_id: str) -> Footing:
-    """Return what a claim's events rest on; raises LogFault."""
+async def _footing(target: Target, mode: Mode, commands: ClaimCommands, claim_id: str) -> Footing:
+    """Return what a claim's events rest on; raises LogFault, and LedgerForked."""
     row = await commands.claims.by_id(claim_id)
     if row is None:
         raise Refusal("claim_not_found")
     keys = target.service.settings.checkpoint_keys or ()
-    return await stream_footing(commands.ledger, keys, row["stream_id"])
+    published = await target.service.checkpoints(mode).newest_published()
+    return await stream_footing(commands.ledger, keys, row["stream_id"], published)
 
 
 def _answer(mode: Mode, claim: Claim) -> Fields:

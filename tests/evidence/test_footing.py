@@ -5,6 +5,7 @@ from inspect import unwrap
 
 import pytest
 
+from service.archive.port import ArchiveUnavailable
 from service.cli.audit.history import history
 from service.cli.target import Findings, Target
 from service.evidence.replay.footing import footing, stream_footing
@@ -54,13 +55,13 @@ async def replay(ledger, position, keys=(KEY,), published=None):
         return state.footing
 
 
-async def shown(service, subject):
+async def shown(service, subject, prove=None):
     """Return what `audit history` shows."""
     assert history.callback is not None
     with_keys = service.settings.values | {"CHECKPOINT_KEYS": (KEY,)}
     service.settings = type(service.settings)(with_keys)
     return await unwrap(history.callback)(
-        Target(service, STAFF), subject, "accounts", 10, None, force=False
+        Target(service, STAFF), subject, "accounts", 10, prove, force=False
     )
 
 
@@ -97,6 +98,47 @@ async def test_a_log_that_lost_what_was_published_of_it_is_not_replayed(
         await replay(accounts, 5, published=published)
     with pytest.raises(LogFault, match="position 6: a checkpoint was published there, and the"):
         await moment_of(accounts, [KEY], at=at, published=published)
+
+
+async def test_no_history_is_shown_as_whole_of_a_log_that_was_cut_back(
+    service, checkpoints, partners, place, owner, attack, tmp_path
+):
+    """What is left of it is shown with the fault, and nothing is said not to have been there."""
+    service.archive = place
+    kept, gone = partners[0], partners[5]
+    assert not isinstance(await shown(service, gone), Findings)
+    published, whole = (
+        await checkpoints.newest_published(),
+        "position 6: a checkpoint was published",
+    )
+    await lose(owner, attack, 5)
+    for subject, events in ((kept, 1), (gone, 0)):
+        answer = await shown(service, subject)
+        assert isinstance(answer, Findings), subject
+        assert [one["position"] for one in answer["faults"]] == [6]
+        assert len(list(answer["events"])) == events
+        stream = partner_stream(subject)
+        with pytest.raises(LogFault, match=whole):
+            await stream_footing(service.accounts, [KEY], stream, published)
+    attack(ALTER.format(1))
+    for subject in (gone, kept):  # nothing can be proved
+        assert isinstance(await shown(service, subject, tmp_path / "proof"), Findings)
+        assert not (tmp_path / "proof").exists()
+
+
+async def test_a_history_needs_the_archive_and_the_lineage_that_it_knows(
+    service, partners, place, attack
+):
+    """Where it is away, nothing is shown; where the log lost its lineage, that is the fault."""
+    service.archive = place
+    place.fails = {"get", "names"}
+    with pytest.raises(ArchiveUnavailable):
+        await shown(service, partners[0])
+    place.fails = set()
+    attack("update accounts.events set topic = 'Nothing' where topic = 'LineageBegun'")
+    answer = await shown(service, partners[0])
+    assert isinstance(answer, Findings)
+    assert NOT_OURS in answer["faults"][0]["fault"]
 
 
 @pytest.mark.usefixtures("partners")

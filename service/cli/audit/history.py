@@ -21,13 +21,13 @@ from service.cli.verdict import Fields, Findings, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault
-from service.evidence.note import NoteKey
 from service.evidence.proofs.timeline import FORMAT, HistoryProof, LedgerHistory, prove_events
 from service.evidence.replay.footing import Footing, footing
 from service.evidence.replay.history import SECRET, is_lost
 from service.evidence.replay.history import history as read_history
 from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import LEDGERS
+from service.ledger.binding import UnboundEvent
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
@@ -79,8 +79,9 @@ async def history(
     Personal fields are named, not shown: `sealed`, or `erased` once their key is destroyed; `key
     missing` if it is gone and no erasure says so (`keys-at-rest verify` lists those). An event
     without a position has committed and is not numbered yet. Hashes of secrets are left out. Exits
-    with 1 where an event is not the one that was hashed or signed, or where no checkpoint covers it
-    yet and this service did not write it.
+    with 1 where an event is not the one that was hashed or signed, where no checkpoint covers it
+    yet and this service did not write it, or where a ledger's newest published checkpoint is not
+    stored: then events may be gone, also all that named the id.
     """
     asked = _Asked(subject_id, [ledger] if ledger else LEDGERS, limit)
     return await _proved(target, asked, prove, force=force)
@@ -110,26 +111,35 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
     if prove is None:
         return await _timeline(target, asked)
     ledgers = [one for one in target.service.ledgers if one.name in asked.names]
-    parts: list[LedgerHistory] = []
     for ledger in ledgers:
         await Sequencer(ledger).number_committed()
     found = await read_history(ledgers, asked.subject, asked.limit)
-    with written(prove, force=force) as file:
-        for ledger in ledgers:
-            mine = [one.position for one in found.entries if one.ledger == ledger.name]
-            positions = sorted(one for one in mine if one is not None)
-            if not positions:
-                continue
-            try:
-                checkpoints = target.service.checkpoints(ledger.name)
-                signed = await signed_checkpoint(checkpoints, covers=positions[-1])
-                parts.append(await prove_events(ledger, positions, signed))
-            except (EvidenceFault, LedgerForked) as error:
-                return finding(ledger.name, error)
-        if not parts:
-            raise await _nothing(ledgers, asked)
-        proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
-        write_whole(file, proof, ": --limit asks for fewer events")
+    numbered = {
+        ledger: sorted(
+            one.position
+            for one in found.entries
+            if one.ledger == ledger.name and one.position is not None
+        )
+        for ledger in ledgers
+    }
+    if not any(numbered.values()):
+        shown = await _timeline(target, asked)
+        if isinstance(shown, Findings):
+            return shown
+        raise await _nothing(ledgers, asked)
+    at = ledgers[0]
+    try:
+        with written(prove, force=force) as file:
+            parts: list[LedgerHistory] = []
+            for at, positions in numbered.items():
+                if positions:
+                    checkpoints = target.service.checkpoints(at.name)
+                    signed = await signed_checkpoint(checkpoints, covers=positions[-1])
+                    parts.append(await prove_events(at, positions, signed))
+            proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
+            write_whole(file, proof, ": --limit asks for fewer events")
+    except (EvidenceFault, LedgerForked) as error:
+        return finding(at.name, error)
     answer = await _timeline(target, asked)
     answer["file"] = str(prove)  # in the answer itself, which may be Findings
     return answer
@@ -146,18 +156,23 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
     subject, names, limit = asked
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await read_history(ledgers, subject, limit)
-    if not found.entries:
-        raise await _nothing(ledgers, asked)
-    keys, rests, faults = target.service.settings.checkpoint_keys or (), [], list[Fields]()
+    rests, faults = [], list[Fields]()
     signed = dict.fromkeys(names, 0)
     for ledger in ledgers:
         mine = [one for one in found.entries if one.ledger == ledger.name]
         try:
-            rests_on = await _footing(ledger, keys, mine)
+            rests_on = await _footing(target, ledger, mine)
             signed[ledger.name] = rests_on.size
             rests.append({"ledger": ledger.name, **rests_on.shown()})
         except LogFault as error:
             faults.append({"ledger": ledger.name, "position": error.position, "fault": str(error)})
+        except LedgerForked as error:
+            faults.append({"ledger": ledger.name, "position": None, "fault": str(error)})
+        except UnboundEvent as error:  # the lineages tell which checkpoints were published
+            said = f"{error}: {NOT_OURS}"
+            faults.append({"ledger": ledger.name, "position": None, "fault": said})
+    if not found.entries and not faults:
+        raise await _nothing(ledgers, asked)
     answer: Fields = {
         "id": subject,
         "is_cut": found.is_cut,
@@ -169,15 +184,16 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
     return Findings(answer, listed(wrong)) if faults else answer
 
 
-async def _footing(
-    ledger: Ledger, keys: Sequence[NoteKey], entries: Sequence[TimelineEntry]
-) -> Footing:
-    """Return what a ledger's events rest on; raises LogFault.
+async def _footing(target: Target, ledger: Ledger, entries: Sequence[TimelineEntry]) -> Footing:
+    """Return what a ledger's events rest on; raises LogFault, LedgerForked, and UnboundEvent.
 
-    Where no checkpoint vouches for one, its MAC has to.
+    Where no checkpoint vouches for one, its MAC has to. The newest published checkpoint has to be
+    stored, also where there is no event: whoever cut the log back removed those that said so.
     """
+    keys = target.service.settings.checkpoint_keys or ()
+    published = await target.service.checkpoints(ledger.name).newest_published()
     used = {one.position: one.leaf for one in entries if one.position is not None}
-    found = await footing(ledger, keys, used)
+    found = await footing(ledger, keys, used, published)
     for entry in entries:
         if _is_foreign(entry, found.size):
             raise LogFault(entry.position, NOT_OURS)

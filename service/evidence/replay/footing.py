@@ -209,11 +209,14 @@ class Ascent:
             at = end
 
 
-async def footing(ledger: Ledger, keys: Sequence[NoteKey], used: Leaves) -> Footing:
+async def footing(
+    ledger: Ledger, keys: Sequence[NoteKey], used: Leaves, published: Checkpoint | None = None
+) -> Footing:
     """Return what the events at these positions rest on.
 
-    Each is proved by the checkpoints around it, so that the log is read between those alone. Raises
-    LogFault for one that is not what was hashed, or signed.
+    Each is proved by the checkpoints around it, so that the log is read between those alone.
+    `published` is that of `BindingCheckpoints`. Raises LogFault for an event that is not what was
+    hashed, or signed, and where the newest published checkpoint is not stored.
     """
     async with (
         ledger.database.background.connection(SECONDS_MAX) as connection,
@@ -221,7 +224,7 @@ async def footing(ledger: Ledger, keys: Sequence[NoteKey], used: Leaves) -> Foot
             connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
         ),
     ):
-        signed = BindingCheckpoints(connection, ledger.name, keys)
+        signed = BindingCheckpoints(connection, ledger.name, keys, published)
         await signed.read()
         left, newest = sorted(used), None
         while left and (found := await signed.cover(left[0])) is not None:
@@ -236,10 +239,13 @@ async def footing(ledger: Ledger, keys: Sequence[NoteKey], used: Leaves) -> Foot
         return Footing(newest, len(left))
 
 
-async def stream_footing(ledger: Ledger, keys: Sequence[NoteKey], stream: UUID) -> Footing:
-    """Return the evidence for the numbered events of a stream; raises LogFault."""
+async def stream_footing(
+    ledger: Ledger, keys: Sequence[NoteKey], stream: UUID, published: Checkpoint | None = None
+) -> Footing:
+    """Return the evidence for the numbered events of a stream, as `footing`; raises LogFault."""
     rows = await ledger.database.background.fetch(_SQL.stream_leaves, stream)
-    return await footing(ledger, keys, {row["position"]: leaf_of(*row) for row in rows})
+    used = {row["position"]: leaf_of(*row) for row in rows}
+    return await footing(ledger, keys, used, published)
 
 
 def check_leaf(position: int, logged: bytes | None, used: bytes | None) -> None:
