@@ -13,7 +13,7 @@ from service.evidence.verify.beside import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.public_ids import are_kept
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import KEY, stored_in
 from tests.ledger.merkle_tree import MerkleTree
 from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.tables import every_row
@@ -250,7 +250,7 @@ async def test_published_indexes_of_streams_are_those_of_the_events(
 ):
     """Each of a checkpoint of this log, whoever signed it; those of other logs are left."""
     published = tmp_path / "published"
-    (older, _), (newer, _) = await checkpoints.all()
+    (older, _), (newer, _) = await stored_in(checkpoints)
     for one in (older, newer):
         rows = owner.execute(FIRSTS, [one.size]).fetchall()
         root = MerkleTree([stream_leaf(stream.bytes, at) for stream, at in rows]).root()

@@ -16,7 +16,7 @@ from service.evidence.note import NoteInvalid, NoteKey, open_note
 from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, lose, root_of
+from tests.evidence.checkpointing import KEY, lose, root_of, stored_in
 from tests.ledger.samples import CAUSE
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
@@ -59,14 +59,14 @@ async def test_without_new_events_the_newest_checkpoint_is_returned(checkpoints,
     before = owner.execute(xids).fetchone()
     assert await checkpoints.make() == made._replace(is_new=False)
     assert owner.execute(xids).fetchone() == before
-    assert await checkpoints.all() == [(made.checkpoint, made.note)]
+    assert await stored_in(checkpoints) == [(made.checkpoint, made.note)]
     assert await checkpoints.latest() == (made.checkpoint, made.note)
 
 
 async def test_before_the_first_checkpoint_there_is_no_latest(checkpoints):
     """There is no latest checkpoint."""
     assert await checkpoints.latest() is None
-    assert await checkpoints.all() == []
+    assert await stored_in(checkpoints) == []
 
 
 @pytest.mark.parametrize("keys", [[], [NoteKey.parse(KEY.public_text)]])
@@ -99,7 +99,7 @@ async def test_a_long_log_is_signed_in_parts(checkpoints, add, owner, monkeypatc
     monkeypatch.setattr(log_tree, "EVENTS_MAX", 4)
     await add(9)
     made = await checkpoints.make()
-    assert [one.size for one, _ in await checkpoints.all()] == [4, 8, 10]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [4, 8, 10]
     assert (made.checkpoint.size, made.checkpoint.root) == (10, root_of(owner))
     assert made.is_new
 
@@ -112,7 +112,7 @@ async def test_concurrent_checkpoints_agree(accounts, place, add, owner):
         return [await maker.make() for _ in range(5)]
 
     results = await asyncio.gather(*(busy(maker) for maker in makers), add(20))
-    stored = await makers[0].all()
+    stored = await stored_in(makers[0])
     sizes = [one.size for one, _ in stored]
     assert len({one.origin for one, _ in stored}) == 1
     assert sizes == sorted(set(sizes))
@@ -120,7 +120,7 @@ async def test_concurrent_checkpoints_agree(accounts, place, add, owner):
     final = await makers[0].make()
     assert final.checkpoint.root == root_of(owner)
     texts = [name for name in await place.names("") if name.endswith(".txt")]
-    assert len(texts) == len(await makers[0].all())
+    assert len(texts) == len(await stored_in(makers[0]))
 
 
 async def test_a_newer_key_signs_from_then_on(accounts, place, add):
@@ -136,7 +136,7 @@ async def test_a_newer_key_signs_from_then_on(accounts, place, add):
     assert open_note(second.note, [NEWER])
     with pytest.raises(NoteInvalid):
         open_note(second.note, [KEY])
-    for checkpoint, note in await rotated.all():
+    for checkpoint, note in await stored_in(rotated):
         assert Checkpoint.open(note, ring) == checkpoint
 
 
@@ -168,7 +168,7 @@ async def test_a_checkpoint_ends_under_traffic(checkpoints, accounts, add):
         stop.set()
         await asyncio.gather(*writers)
     assert made.is_new
-    assert len(await checkpoints.all()) == 2
+    assert len(await stored_in(checkpoints)) == 2
 
 
 async def test_concurrent_first_checkpoints_raise_no_alarm(
@@ -187,7 +187,7 @@ async def test_concurrent_first_checkpoints_raise_no_alarm(
 
     monkeypatch.setattr(signing, "lineages", late)
     assert (await checkpoints.make()).checkpoint.size == 1
-    assert len(await checkpoints.all()) == 1
+    assert len(await stored_in(checkpoints)) == 1
 
 
 async def test_a_lineage_begun_meanwhile_stops_the_checkpoint(
@@ -207,7 +207,7 @@ async def test_a_lineage_begun_meanwhile_stops_the_checkpoint(
     monkeypatch.setattr(signing, "read_part", late)
     made = await checkpoints.make()
     assert made.checkpoint.origin != old.checkpoint.origin
-    assert [one.size for one, _ in await checkpoints.all()] == [1, 3]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [1, 3]
 
 
 async def test_nothing_is_stored_beside_the_log_of_another_database(

@@ -3,10 +3,19 @@
 import pytest
 
 from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoints import stored
+from service.evidence.checkpoints.divergence import find_divergence
+from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.names import link_name
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.signing import Checkpoints
-from tests.evidence.checkpointing import KEY, LEAVES, directory_at, forked, lose
+from service.evidence.checkpoints.stored import KeyMissing
+from service.evidence.note import NoteKey
+from service.ledger.sql import Sql
+from tests.evidence.checkpointing import KEY, LEAVES, directory_at, forked, lose, stored_in
+
+STRANGE = NoteKey.of_seed(KEY.name, b"\x07" * 32)
+FORGED = Sql("forged", "", "insert into ledger.checkpoints (origin, size, note) values ($1, 2, $2)")
 
 
 async def test_note_and_leaves_are_published(checkpoints, place, add, owner):
@@ -48,7 +57,7 @@ async def test_a_published_file_that_is_no_checkpoint_blocks_signing(
     await add(1)
     with pytest.raises(ArchiveUnavailable, match=r"00002\.txt"):
         await checkpoints.make()
-    assert [one.size for one, _ in await checkpoints.all()] == [1]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [1]
 
 
 async def test_an_unreachable_archive_blocks_signing(checkpoints, place, add):
@@ -58,7 +67,7 @@ async def test_an_unreachable_archive_blocks_signing(checkpoints, place, add):
     place.fails = {"names"}
     with pytest.raises(ArchiveUnavailable):
         await checkpoints.make()
-    assert [one.size for one, _ in await checkpoints.all()] == [1]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [1]
     state = await checkpoints.state()
     assert (state.forked, state.archive_failures, state.size) == (False, 1, 1)
 
@@ -72,7 +81,7 @@ async def test_a_stored_checkpoint_is_published_later(checkpoints, place, add, l
     with pytest.raises(ArchiveUnavailable):
         await checkpoints.make()
     place.fails = set()
-    assert len(await checkpoints.all()) == 2
+    assert len(await stored_in(checkpoints)) == 2
     again = await checkpoints.make()
     assert (again.checkpoint.size, again.is_new) == (3, False)
     names = [name for name in await place.names("") if "00003." in name]
@@ -90,7 +99,7 @@ async def test_the_first_stored_checkpoint_is_published_later(checkpoints, place
     for _ in range(2):
         with pytest.raises(ArchiveUnavailable, match="it is away"):
             await checkpoints.make()
-    assert [one.size for one, _ in await checkpoints.all()] == [2]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [2]
     place.fails = set()
     again = await checkpoints.make()
     assert (again.checkpoint.size, again.is_new, again.is_published) == (2, False, True)
@@ -103,7 +112,7 @@ async def test_nothing_is_stored_first_of_which_the_archive_shows_nothing(checkp
     place.fails = {"put"}
     with pytest.raises(ArchiveUnavailable, match="it is away"):
         await checkpoints.make()
-    assert await checkpoints.all() == []
+    assert await stored_in(checkpoints) == []
     place.fails = set()
     assert (await checkpoints.make()).is_published
 
@@ -140,7 +149,7 @@ async def test_an_archive_that_another_process_fills_meanwhile_is_not_empty(
 
     monkeypatch.setattr(place, "get", get_late)
     await looking.check_archive()
-    assert [one.size for one, _ in await checkpoints.all()] == [1, 2]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [1, 2]
 
 
 async def test_an_archive_can_be_added_later(accounts, place, add):
@@ -196,10 +205,11 @@ async def test_the_archive_is_listed_once_a_process(checkpoints, place, add):
     assert len(place.listed) == 1
     await checkpoints.make()
     assert len(place.listed) == 1
-    top = f"checkpoints/{(await checkpoints.all())[0][0].origin}"
+    top = f"checkpoints/{(await stored_in(checkpoints))[0][0].origin}"
     links = {name: await place.get(name) for name in await place.names("") if "next" in name}
     assert links == {
-        f"{top}/{one.size - 1:020}.next": note.encode() for one, note in await checkpoints.all()
+        f"{top}/{one.size - 1:020}.next": note.encode()
+        for one, note in await stored_in(checkpoints)
     }
 
 
@@ -246,3 +256,52 @@ async def test_checkpoints_without_links_are_found_by_a_list(
     await lose(owner, attack, 1)
     await forked(running, "a checkpoint of 2 events was published, the log has 1")
     await forked(Checkpoints(accounts, [KEY], place), "a checkpoint of 2 events was published")
+
+
+async def test_what_is_stored_is_read_a_page_at_a_time(accounts, add, place, monkeypatch):
+    """A login stores any number of checkpoints; those of two pages and more are published."""
+    monkeypatch.setattr(stored, "NOTES_MAX", 2)
+    alone, later, pages = (
+        Checkpoints(accounts, [KEY], None),
+        Checkpoints(accounts, [KEY], place),
+        [],
+    )
+    for _ in range(5):
+        await add(1)
+        made = await alone.make()
+    fetch = accounts.database.background.fetch
+
+    async def fetched(query, *given):
+        rows = await fetch(query, *given)
+        pages.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(accounts.database.background, "fetch", fetched)
+    assert (await find_divergence(alone)).checkpoint == made.checkpoint
+    await later.make(begin_archive=True)
+    assert max(pages) == 2
+    sizes = [one.size for one, _ in await stored_in(alone)]
+    assert await later.published.sizes(made.checkpoint.origin) == sizes == [2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("forge", "expected"),
+    [
+        (lambda one: f"{one.root}", LedgerForked),
+        (lambda one: one.sign(KEY), LedgerForked),
+        (lambda one: one._replace(size=2).sign(STRANGE), KeyMissing),
+    ],
+    ids=["no note", "of another size", "by another key"],
+)
+async def test_what_nobody_of_ours_signed_is_not_published(accounts, add, place, forge, expected):
+    """Although it is stored among what must be: from the archive nobody could remove it."""
+    alone, later = Checkpoints(accounts, [KEY], None), Checkpoints(accounts, [KEY], place)
+    await add(3)
+    made = (await alone.make()).checkpoint
+    async with accounts.transaction() as transaction:
+        await transaction.fetch(FORGED, made.origin, forge(made))
+    with pytest.raises(expected, match="the stored checkpoint of 2 events"):
+        await later.make(begin_archive=True)
+    with pytest.raises(expected, match="the stored checkpoint of 2 events"):
+        await find_divergence(alone)
+    assert await later.published.sizes(made.origin) == []

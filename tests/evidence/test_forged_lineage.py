@@ -16,7 +16,7 @@ from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.ledger.writing import Append
-from tests.evidence.checkpointing import KEY, lose
+from tests.evidence.checkpointing import KEY, lose, stored_in
 from tests.ledger.raw_events import RawEvent, write_foreign
 
 CAUSE = Cause("staff:test", "req_test")
@@ -45,12 +45,12 @@ async def appended(accounts, begun):
 
 async def refused(checkpoints, accounts, place):
     """Fail unless nothing is signed and the verdict reports it; return the verdict."""
-    stored = await checkpoints.all()
+    stored = await stored_in(checkpoints)
     await Sequencer(checkpoints.ledger).number_committed()
     with pytest.raises(LedgerForked):
         await checkpoints.make()
     assert (await checkpoints.state()).forked
-    assert await checkpoints.all() == stored
+    assert await stored_in(checkpoints) == stored
     verdict = await verified(accounts, place)
     assert not verdict.ok
     return verdict

@@ -9,7 +9,7 @@ from service.core.ids import new_id
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begin_first
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, forked, lose, root_of
+from tests.evidence.checkpointing import KEY, forked, lose, root_of, stored_in
 from tests.patience import PATIENCE_SECONDS
 
 REMAKE = """
@@ -126,7 +126,7 @@ async def test_a_lost_checkpoint_is_restored(checkpoints, add, attack, owner):
     made = await checkpoints.make()
     assert made.checkpoint.size == 5
     assert made.checkpoint.root == root_of(owner)
-    assert [note for one, note in await checkpoints.all() if one.size == 3] == [lost.note]
+    assert [note for one, note in await stored_in(checkpoints) if one.size == 3] == [lost.note]
 
 
 async def test_all_lost_checkpoints_are_restored(checkpoints, add, attack):
@@ -134,11 +134,11 @@ async def test_all_lost_checkpoints_are_restored(checkpoints, add, attack):
     for _ in range(4):
         await add(1)
         await checkpoints.make()
-    before = await checkpoints.all()
+    before = await stored_in(checkpoints)
     attack("delete from accounts.checkpoints where size > 2")
     await add(1)
     await checkpoints.make()
-    assert (await checkpoints.all())[:-1] == before
+    assert (await stored_in(checkpoints))[:-1] == before
 
 
 async def test_a_conflicting_published_checkpoint_is_a_fork(place, add, checkpoints):
@@ -175,4 +175,4 @@ async def test_nothing_is_signed_under_a_lineage_that_nobody_queued(
     owner.execute("delete from accounts.pending where append_id = %s", [others + 1])
     async with asyncio.timeout(PATIENCE_SECONDS):
         await forked(checkpoints, "begins its lineage is in neither log nor queue")
-    assert await checkpoints.all() == []
+    assert await stored_in(checkpoints) == []

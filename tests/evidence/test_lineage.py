@@ -16,7 +16,7 @@ from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, directory_at, lose
+from tests.evidence.checkpointing import KEY, directory_at, lose, stored_in
 
 REMAKE = """
 update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
@@ -127,7 +127,7 @@ async def test_a_new_lineage_links_to_the_last_checkpoint(checkpoints, add, atta
 
     await add(1)
     assert (await checkpoints.make()).checkpoint.size == 8
-    assert {one.origin for one, _ in await checkpoints.all()} == {first.origin, begun.origin}
+    assert {one.origin for one, _ in await stored_in(checkpoints)} == {first.origin, begun.origin}
 
 
 async def test_lost_checkpoints_over_kept_events_are_restored(
@@ -135,11 +135,11 @@ async def test_lost_checkpoints_over_kept_events_are_restored(
 ):
     """They are stored after their events; the new lineage adopts the published ones."""
     await checkpointed(checkpoints, add, 2, 1, 1, 3)
-    before = await checkpoints.all()
+    before = await stored_in(checkpoints)
     await lose(owner, attack, 6)
     attack("delete from accounts.checkpoints where size > 3")
     await begin_lineage(checkpoints, "a restore", CAUSE, force=False)
-    kept = await checkpoints.all()
+    kept = await stored_in(checkpoints)
     assert kept[:-1] == before[:3]
     evidence = await published_evidence(place, "accounts", [KEY], None)
     verdict = await verify_ledger(accounts.database, evidence)

@@ -14,7 +14,7 @@ from service.archive import directory
 from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
 from service.evidence.checkpoints.signing import Checkpoints
 from service.mail.directory import DirectoryTransport
-from tests.evidence.checkpointing import KEY, directory_at, lose
+from tests.evidence.checkpointing import KEY, directory_at, lose, stored_in
 from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for
 
@@ -54,7 +54,7 @@ async def test_the_first_checkpoint_comes_an_interval_after_the_start(checkpoint
     assert await schedule.step() == 0, "not yet"
     time.seconds += SECONDS
     assert await schedule.step() == 1
-    assert [one.size for one, _ in await checkpoints.all()] == [2, 3]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [2, 3]
 
 
 async def test_an_archive_that_hangs_is_a_failure(checkpoints, add, time, monkeypatch):
@@ -95,7 +95,7 @@ async def test_several_workers_make_one_checkpoint_per_interval(accounts, place,
         time.seconds += SECONDS / 5
         await add(1)
         made += sum([await one.step() for one in schedules])
-    assert made == len(await Checkpoints(accounts, [KEY], place).all())
+    assert made == len(await stored_in(Checkpoints(accounts, [KEY], place)))
     assert 4 <= made <= 6
 
 
@@ -178,7 +178,7 @@ async def test_an_empty_archive_is_an_error(checkpoints, accounts, add, time, tm
     with structlog.testing.capture_logs() as logs:
         assert await schedule.step() == 0
     assert [line["event"] for line in logs] == ["archive is empty"]
-    assert [one.size for one, _ in await checkpoints.all()] == [1]
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [1]
     assert (await checkpoints.state()).archive_failures == 1
     assert list((tmp_path / "other").iterdir()) == []
 

@@ -58,7 +58,7 @@ async def _forked(target: Target, *, force: bool) -> list[str]:
         return list(LEDGERS)
     found: list[str] = []
     for name in LEDGERS:
-        with _refusals(name):
+        with _refusals(name), key_needed():
             divergence = await find_divergence(target.service.checkpoints(name))
         if divergence is not None and divergence.is_forked:
             found.append(name)

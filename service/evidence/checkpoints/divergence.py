@@ -10,13 +10,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
-from service.core.counted import counted
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import lineages, new_origin
-from service.evidence.checkpoints.log_tree import LedgerForked, extended, read_part
+from service.evidence.checkpoints.log_tree import extended, read_part
 from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
-from service.evidence.note import NoteInvalid, NoteKey
+from service.evidence.note import NoteKey
 from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
 from service.ledger.ledger import AppendConflict
@@ -181,17 +180,12 @@ async def _stored(checkpoints: Checkpoints) -> _Past | None:
     """Return the present lineage's checkpoints as the database has them."""
     known = await lineages(checkpoints.ledger)
     origin = known[-1].origin if known else ""
-    stored = {one.size: note for one, note in await checkpoints.all(origin)}
+    stored = await checkpoints.stored(origin)
 
     async def opened(size: int) -> tuple[Checkpoint, str]:
-        try:
-            return Checkpoint.open(stored[size], checkpoints.keys), stored[size]
-        except NoteInvalid as error:
-            raise LedgerForked(
-                f"the stored checkpoint of {counted(size, 'event')}: {error}"
-            ) from error
+        return stored[size]
 
-    return _Past(sorted(stored), opened) if stored else None
+    return _Past([*stored], opened) if stored else None
 
 
 async def _trees(checkpoints: Checkpoints, sizes: list[int]) -> tuple[dict[int, bytes], int, bytes]:

@@ -112,12 +112,13 @@ order by made_at desc, size desc
 limit 2
 
 -- name: notes
--- Every checkpoint, or those of an origin, by size and age. Of a note that is longer than ours, nothing is
+-- The next checkpoints of an origin beyond a size, $3 at most. Of a note that is longer than ours, nothing is
 -- read.
 select size, case when octet_length(note) > 4096 then '' else note end as note
 from ledger.checkpoints
-where $1::text is null or origin = $1
-order by size, made_at, origin
+where origin = $1 and size > $2
+order by size
+limit $3
 
 -- name: signatures
 -- The lines of a checkpoint under these keys, or, where not $5, under all others, in the order in which

@@ -8,6 +8,7 @@ synchronous replica, if there is one, and is published after that. So no publish
 more than a failover preserves.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from datetime import datetime, timedelta
@@ -156,9 +157,15 @@ class Checkpoints:
                 return found
         return None
 
-    async def all(self, origin: str | None = None) -> list[tuple[Checkpoint, str]]:
-        """Return the stored checkpoints, or those of an origin, by size, as `latest` does."""
-        return await self._stored.all(origin)
+    async def stored(self, origin: str) -> dict[int, tuple[Checkpoint, str]]:
+        """Return an origin's stored checkpoints and their notes, verified, by size in its order.
+
+        No more are kept than we have signed: raises KeyMissing or LedgerForked at another one.
+        """
+        return {
+            size: (self._stored.opened(origin, size, note), note)
+            async for size, note in self._stored.notes(origin)
+        }
 
     async def state(self) -> CheckpointState:
         """Return the checkpoints' health, whichever process makes them."""
@@ -321,20 +328,28 @@ class Checkpoints:
     async def _publish_missing(self, origin: str) -> None:
         """Publish what was only stored: before a crash, or before there was an archive.
 
-        Raises LedgerForked where another database has published something else meanwhile.
+        Raises LedgerForked where another database has published something else meanwhile, and as
+        `stored` for what we have not signed: what is published can never be taken back.
         """
-        there, start = await self.published.sizes(origin), 0
-        stored = {one[0].size: one for one in await self.all(origin)}
-        for size in sorted({*there, *stored}):
-            if size not in there:
-                parts = leaves_of_log(self._database, start, size)
-                leaves = b"".join([part async for part in parts])
-                if not await self.published.put(*stored[size], leaves, start):
-                    raise LedgerForked(
-                        "nothing more can be published after the checkpoint of "
-                        f"{counted(start, 'event')}: another database did, or `audit lineage` was "
-                        "about to begin another one"
-                    )
-            elif size not in stored:
-                await self.published.hold_to(origin, size)
+        there, start = deque(await self.published.sizes(origin)), 0
+        async for size, note in self._stored.notes(origin):
+            while there and there[0] < size:
+                start = there.popleft()
+                await self.published.hold_to(origin, start)
+            if there and there[0] == size:
+                there.popleft()
+            else:
+                checkpoint = self._stored.opened(origin, size, note)
+                await self._publish(checkpoint, note, start)
             start = size
+        for beyond in there:
+            await self.published.hold_to(origin, beyond)
+
+    async def _publish(self, checkpoint: Checkpoint, note: str, start: int) -> None:
+        parts = leaves_of_log(self._database, start, checkpoint.size)
+        leaves = b"".join([part async for part in parts])
+        if not await self.published.put(checkpoint, note, leaves, start):
+            raise LedgerForked(
+                f"nothing more can be published after the checkpoint of {counted(start, 'event')}: "
+                "another database did, or `audit lineage` was about to begin another one"
+            )

@@ -1,6 +1,6 @@
 """The checkpoints in a ledger's own database, each with its tree."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from typing import Final, NamedTuple
 
@@ -16,6 +16,8 @@ from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
 
 STORE_SECONDS_MAX: Final = 30.0
+NOTES_MAX = 256
+"""Read at once: at most 1 MiB."""
 
 _SQL = queries("service.evidence.checkpoints")
 
@@ -41,16 +43,29 @@ class StoredCheckpoints:
         self._ledger = ledger
         self._keys = keys
 
-    async def all(self, origin: str | None = None) -> list[tuple[Checkpoint, str]]:
-        """Return every checkpoint, or those of an origin, with their notes, by size.
+    async def notes(self, origin: str) -> AsyncGenerator[tuple[int, str]]:
+        """Yield the sizes of an origin's checkpoints, in ascending order, with their notes.
+
+        Whoever has the ledger's login stores any number: they come a page at a time, and `opened`
+        tells which are ours.
+        """
+        after = -1
+        while rows := await self._ledger.database.background.fetch(
+            _SQL.notes, origin, after, NOTES_MAX
+        ):
+            for row in rows:
+                yield row["size"], row["note"]
+            after = rows[-1]["size"]
+
+    def opened(self, origin: str, size: int, note: str) -> Checkpoint:
+        """Return a checkpoint, verified; raises KeyMissing and LedgerForked, as `last` does."""
+        return self._opened(origin, size, note, f"stored checkpoint of {counted(size, 'event')}")
+
+    async def newest(self, origin: str) -> tuple[Checkpoint, str] | None:
+        """Return the largest checkpoint of an origin and its note.
 
         No signature is verified. Raises LedgerForked for what is no checkpoint.
         """
-        rows = await self._ledger.database.background.fetch(_SQL.notes, origin)
-        return [(_parsed(row), row["note"]) for row in rows]
-
-    async def newest(self, origin: str) -> tuple[Checkpoint, str] | None:
-        """Return the largest checkpoint of an origin and its note, as `all` does."""
         row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
         return None if row is None else (_parsed(row), row["note"])
 
@@ -80,19 +95,8 @@ class StoredCheckpoints:
         row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
         if row is None:
             return None
-        try:
-            checkpoint = Checkpoint.open(row["note"], self._keys)
-        except SignerUnknown as error:
-            raise KeyMissing(
-                "the last checkpoint's key was replaced: its public key belongs at the end of "
-                "CLAIM_LEDGER_CHECKPOINT_KEYS"
-            ) from error
-        except NoteInvalid as error:
-            message = f"the last checkpoint in the database was altered: {error}"
-            raise LedgerForked(message) from error
-        # Nothing could ever be stored after it: signing would begin again and again.
-        if (checkpoint.origin, checkpoint.size) != (origin, row["size"]):
-            raise LedgerForked("the last checkpoint in the database holds the note of another one")
+        # Nothing could ever be stored after that of another size: signing would begin again.
+        checkpoint = self._opened(origin, row["size"], row["note"], "last checkpoint")
         return StoredCheckpoint(
             checkpoint, row["note"], await self._tree(checkpoint, row["tree"]), row["made_at"]
         )
@@ -126,6 +130,20 @@ class StoredCheckpoints:
                 leaf,
             )
         return row is not None
+
+    def _opened(self, origin: str, size: int, note: str, what: str) -> Checkpoint:
+        try:
+            checkpoint = Checkpoint.open(note, self._keys)
+        except SignerUnknown as error:
+            raise KeyMissing(
+                f"the {what}'s key was replaced: its public key belongs at the end of "
+                "CLAIM_LEDGER_CHECKPOINT_KEYS"
+            ) from error
+        except NoteInvalid as error:
+            raise LedgerForked(f"the {what} in the database was altered: {error}") from error
+        if (checkpoint.origin, checkpoint.size) != (origin, size):
+            raise LedgerForked(f"the {what} in the database holds the note of another one")
+        return checkpoint
 
     async def _tree(self, checkpoint: Checkpoint, kept: bytes | None) -> CompactRange:
         """Return the tree of a signed root: the stored one if it has it, or else the log's."""
