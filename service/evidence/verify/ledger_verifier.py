@@ -12,8 +12,8 @@ that were compared. What is not signed yet can be rewritten undetected, which is
 frequent.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, closing
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -69,7 +69,24 @@ async def verify_ledger(
     LedgerUnavailable, and ArchiveUnavailable if the archive has to be asked again.
     """
     try:
-        return await _verdict(database, evidence, advance, accounts, event_keys, spares)
+        # Before and after: what was altered meanwhile, or then, may have changed what was read. Not
+        # at the same time: a pooler may have no place for a second connection.
+        before = await definitions_fault(database)
+        async with _snapshot(database) as connection:
+            kept: list[bool] = []
+            confirm = partial(confirmed, reading=_reading(database, spares), tell=kept.append)
+            verdict = await verify(
+                connection, database.schema, evidence, advance, accounts, event_keys, confirm
+            )
+            if verdict.ok:
+                fault = before or await _around(
+                    connection, database, evidence, ids_are_kept=kept == [True]
+                )
+                if fault is not None:
+                    return verdict.with_fault(fault)
+                verdict = await witnessed(connection, database.schema, evidence, verdict)
+        altered = await definitions_fault(database) if verdict.ok else None
+        return verdict if altered is None else verdict.with_fault(altered)
     except RightMissing:
         # Perhaps a policy, which a transaction that has failed cannot look for.
         fault = await definitions_fault(database)
@@ -78,35 +95,8 @@ async def verify_ledger(
         return Verdict.of(database.schema, 0, EMPTY_ROOT, fault=fault)
 
 
-async def _verdict(
-    database: Database,
-    evidence: Evidence,
-    advance: Advance,
-    accounts: Accounts | None,
-    event_keys: EventKeys | None,
-    spares: Spares,
-) -> Verdict:
-    # Before and after: what was altered meanwhile, or then, may have changed what was read. Not at
-    # the same time: a pooler may have no place for a second connection.
-    before = await definitions_fault(database)
-    verdict = await _on_a_snapshot(
-        database, evidence, advance, accounts, event_keys, spares, before
-    )
-    if not verdict.ok:
-        return verdict
-    altered = await definitions_fault(database)
-    return verdict if altered is None else verdict.with_fault(altered)
-
-
-async def _on_a_snapshot(
-    database: Database,
-    evidence: Evidence,
-    advance: Advance,
-    accounts: Accounts | None,
-    event_keys: EventKeys | None,
-    spares: Spares,
-    altered: Fault | None,
-) -> Verdict:
+@asynccontextmanager
+async def _snapshot(database: Database) -> AsyncGenerator[Connection]:
     async with (
         database.background.connection(DEADLINE_SECONDS) as connection,
         rolled_back(
@@ -116,22 +106,14 @@ async def _on_a_snapshot(
             readonly=True,
         ),
     ):
-        reading = None
-        if spares and database.shares_snapshots:
-            reading = Reading(spares, database, DEADLINE_SECONDS, STATEMENT_SECONDS_MAX)
-        kept: list[bool] = []
-        confirm = partial(confirmed, reading=reading, tell=kept.append)
-        verdict = await verify(
-            connection, database.schema, evidence, advance, accounts, event_keys, confirm
-        )
-        if not verdict.ok:
-            return verdict
-        fault = altered or await _around(
-            connection, database, evidence, ids_are_kept=kept == [True]
-        )
-        if fault is not None:
-            return verdict.with_fault(fault)
-        return await witnessed(connection, database.schema, evidence, verdict)
+        yield connection
+
+
+def _reading(database: Database, spares: Spares) -> Reading | None:
+    """Return how other processes read parts of the caller's snapshot; None where none can."""
+    if not spares or not database.shares_snapshots:
+        return None
+    return Reading(spares, database, DEADLINE_SECONDS, STATEMENT_SECONDS_MAX)
 
 
 async def _around(
