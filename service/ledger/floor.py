@@ -16,27 +16,27 @@ LOOK_BACK_SECONDS = 60.0
 """How often what waits below the floor is looked for, where nothing should: the owner may put an
 event back that somebody removed from the queue."""
 MARK_SECONDS = 10.0
-"""How old a mark has to be: a transaction draws an event's id a moment before its own, and is not
-seen to have begun in between."""
+"""How old a mark has to be before it is noted who has begun: a transaction draws an event's id a
+moment before its own, and is not seen to have begun in between."""
 
 _SQL = queries("service.ledger")
 
 
 class _Mark(NamedTuple):
-    """An event that has a number, the first transaction that may have begun since, and when."""
+    """An event with a number, and when it was seen; later, the first transaction yet to begin."""
 
     append_id: int
-    xmax: int
     at: float
+    next_transaction: int | None = None
 
 
 class Floor:
     """The append_id up to which no event waits for its number, as far as a sequencer knows.
 
     Ids are drawn before the commit, so a lower one may commit last. The floor is raised to an event
-    that had a number some seconds ago once every transaction that had begun by then has ended, and
-    what they appended has numbers, too. Open snapshots do not delay that; open transactions that
-    write do.
+    that has had a number for some seconds once every transaction that has begun by then has ended,
+    and what they appended has numbers, too. Open snapshots do not delay that; open transactions
+    that write do.
     """
 
     def __init__(self, database: Database) -> None:
@@ -65,12 +65,11 @@ class Floor:
     def _raise(self, seen: Row) -> None:
         oldest, mark, now = seen["oldest"], self._mark, asyncio.get_running_loop().time()
         if mark is None:
-            self._mark = _Mark(seen["last"], seen["xmax"], now)
-        elif (
-            now >= mark.at + MARK_SECONDS
-            and seen["xmin"] >= mark.xmax
-            and (oldest is None or oldest > mark.append_id)
-        ):
+            self._mark = _Mark(seen["last"], now)
+        elif mark.next_transaction is None:
+            if now >= mark.at + MARK_SECONDS:
+                self._mark = mark._replace(next_transaction=seen["next"])
+        elif seen["xmin"] >= mark.next_transaction and (oldest is None or oldest > mark.append_id):
             self.append_id, self._mark = max(self.append_id, mark.append_id), None
 
     async def _waits_below(self, connection: Connection) -> bool:

@@ -330,7 +330,8 @@ select ledger.set_aside_events($1)
 
 -- name: sequencer_probe
 -- The oldest event beyond an append_id ($1) that waits for its number; the last that got one; and which
--- transactions had ended. Takes no lock and draws no transaction id.
+-- transactions had ended, and begun. Takes no lock and draws no transaction id. A snapshot knows of none
+-- that began after the last that has ended: `age` does, which counts 32 bits up to the next one.
 select
     (select min(append_id) from ledger.pending where append_id > $1) as oldest,
     coalesce(
@@ -341,7 +342,9 @@ select
         0
     ) as last,
     pg_snapshot_xmin(pg_current_snapshot())::text::bigint as xmin,
-    pg_snapshot_xmax(pg_current_snapshot())::text::bigint as xmax
+    pg_snapshot_xmax(pg_current_snapshot())::text::bigint + (
+        (age('3'::xid)::bigint + 3 - pg_snapshot_xmax(pg_current_snapshot())::text::bigint) & 4294967295
+    ) as next
 
 -- name: sequencer_unqueue
 -- Takes out of the queue what has a number already: it would keep every other event from getting one.

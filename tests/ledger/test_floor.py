@@ -19,6 +19,7 @@ READ = (
     "select idx_tup_read from pg_stat_all_indexes"
     " where indexrelid = 'accounts.pending_pkey'::regclass"
 )
+DRAW = "select nextval(pg_get_serial_sequence('accounts.events', 'append_id'))"
 ASIDE = "select count(*) from accounts.set_aside"
 
 
@@ -37,7 +38,7 @@ async def append(ledger, stream, version=0, count=1):
 
 async def idle(sequencer):
     """Step often enough for the floor to be raised to what has a number."""
-    for _ in range(4):
+    for _ in range(6):
         assert await sequencer.step() == 0
 
 
@@ -153,6 +154,26 @@ async def test_a_mark_is_trusted_when_it_is_some_seconds_old(accounts, monkeypat
             assert not await floor.waits(connection)
         assert floor.append_id == LOWEST
         monkeypatch.setattr(floors, "MARK_SECONDS", 0.0)
+        for _ in range(2):
+            assert not await floor.waits(connection)
+    assert floor.append_id == numbered
+
+
+async def test_the_floor_stays_below_an_id_whose_transaction_begins_after_the_mark(
+    accounts, owner, database_url
+):
+    """However long it is open: who has begun is noted only some seconds after the mark."""
+    floor, sequencer = Floor(accounts.database), Sequencer(accounts)
+    (drawn,) = owner.execute(DRAW).fetchone()
+    numbered = await append(accounts, uuid4())
+    assert await sequencer.step() == 1
+    async with accounts.database.background.connection() as connection:
+        assert not await floor.waits(connection)
+        with psycopg.connect(database_url) as late:
+            late.execute("select pg_current_xact_id()")
+            for _ in range(3):
+                assert not await floor.waits(connection)
+            assert floor.append_id < drawn < numbered
         assert not await floor.waits(connection)
     assert floor.append_id == numbered
 
@@ -180,7 +201,8 @@ async def test_the_floor_stays_below_what_has_no_number_yet(accounts):
             await transaction.append(Append(uuid4(), 0, [APPROVED], CAUSE))
             numbered = await append(accounts, uuid4())
             assert await sequencer.step() == 1
-            assert not await floor.waits(connection)
+            for _ in range(2):
+                assert not await floor.waits(connection)
         assert await floor.waits(connection)
         assert floor.append_id == LOWEST
         assert await sequencer.step() == 1
