@@ -20,6 +20,7 @@ DEPTH_MAX = 100_000
 """Steps on one path. A search that meets this limit is not complete, and says so."""
 
 HOLDS = {
+    "floor": ["", "ON_TIME"],
     "sequencer": [""],
     "set_aside": [""],
     "subscriber": [""],
@@ -42,6 +43,12 @@ VIOLATED_BY = {
     ("failover", "SYNCHRONOUS STORING_NOT_AWAITED"): "difference_is_declared",
     ("failover", "UNKNOWN_ORIGIN_TAKEN_FOR_KEPT"): "loss_can_be_declared",
     ("failover", "UNKNOWN_ORIGINS_PASSED_OVER"): "difference_is_declared",
+    ("floor", "GAP_TAKEN_FOR_FOREIGN"): "nothing_is_set_aside",
+    ("floor", "NEVER_LOOKED_BACK"): "nothing_is_lost",
+    ("floor", "ON_TIME BEGUN_READ_WITH_THE_MARK"): "floor_not_passed",
+    ("floor", "ON_TIME OPEN_TRANSACTIONS_PASSED_OVER"): "floor_not_passed",
+    ("floor", "ON_TIME WAITING_PASSED_OVER"): "floor_not_passed",
+    ("floor", "PREDECESSOR_NOT_LOOKED_AT"): "stream_order_holds",
     ("sequencer", "DRAWN_BEFORE_READ"): "stream_order_holds",
     ("sequencer", "HEAD_NOT_LOCKED"): "position_is_free",
     ("sequencer", "HEAD_READ_BEFORE_LOCK"): "position_is_free",
