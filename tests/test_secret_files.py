@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from service.app.setting import PREFIX
 from service.app.settings import SETTINGS, settings_table
-from service.cli.audit.auditor import auditor_settings
-from service.evidence.note import NoteKey
-from tests.given_settings import GOOD, KEYS, RING, faults, settings
+from tests.given_settings import KEYS, RING, faults, settings
 from tests.tables import every_row
 
 
@@ -90,21 +87,3 @@ def test_only_secrets_stand_in_files() -> None:
     for row in SETTINGS:
         assert (f"`{row.variable}_FILE`" in rows[row.variable]) == row.secret
     assert faults(PORT_FILE="/x")[0].startswith("PORT_FILE: is not a known setting")
-
-
-def test_an_auditor_needs_no_secret_file(
-    secret_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Master keys are not read, and public keys may stand in a file."""
-    key = NoteKey.generate("example.com/ledger").public_text
-    keys = secret_file.with_name("checkpoint-keys")
-    keys.write_text(key)
-    keys.chmod(0o400)
-    secret_file.chmod(0o644)
-    for name in [name for name in os.environ if name.startswith(PREFIX)]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv(f"{PREFIX}DATABASE_URL", GOOD["DATABASE_URL"])
-    monkeypatch.setenv(f"{PREFIX}MASTER_KEYS_FILE", str(secret_file))
-    monkeypatch.setenv(f"{PREFIX}CHECKPOINT_KEYS_FILE", str(keys))
-    (found,) = auditor_settings().checkpoint_keys or ()
-    assert found.public_text == key

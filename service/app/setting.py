@@ -71,10 +71,12 @@ class OptionalSetting(Generic[_T_co]):
     def __set__(self, _settings: object, _value: object) -> None:
         raise AttributeError(f"{self.name}: settings do not change")
 
-    def read(self, environ: Mapping[str, str]) -> object:
-        """Return the value, None when there is none; raises ValueError."""
+    def read(
+        self, environ: Mapping[str, str], parse: Callable[[str], object] | None = None
+    ) -> object:
+        """Return the value, None when there is none, by `parse` if given; raises ValueError."""
         text = self.text(environ) or self.default
-        return None if text is None else self._parse(text)
+        return None if text is None else (parse or self._parse)(text)
 
     def text(self, environ: Mapping[str, str]) -> str | None:
         """Return the value's text as it is given, None when it is not; raises ValueError.

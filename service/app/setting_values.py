@@ -138,9 +138,14 @@ def email_address(text: str) -> str:
     return text
 
 
+def verification_keys(text: str) -> tuple[NoteKey, ...]:
+    """Return the keys of checkpoints, newest first, private or public."""
+    return tuple(NoteKey.parse(part.strip()) for part in text.split(","))
+
+
 def note_keys(text: str) -> tuple[NoteKey, ...]:
     """Return the keys of checkpoints, newest first; that one has to be private."""
-    keys = tuple(NoteKey.parse(part.strip()) for part in text.split(","))
+    keys = verification_keys(text)
     if not keys[0].can_sign:
         raise ValueError("the first key is a public one; expected the private one that signs")
     return keys

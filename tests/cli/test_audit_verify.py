@@ -23,6 +23,15 @@ with forged as (
 insert into live.pending (append_id) select append_id from forged
 """
 
+WAIT = """
+with forged as (
+    insert into live.events (originator_id, originator_version, topic, state)
+    values (gen_random_uuid(), 1, 'StageChanged', '{"meta": {"actor": "system:worker"}}')
+    returning append_id
+)
+insert into live.pending (append_id) select append_id from forged
+"""
+
 
 @pytest.fixture
 async def log(database_url, tmp_path):
@@ -217,6 +226,30 @@ def test_a_forged_event_of_the_lineage_keeps_no_verdict_away(database_url, forge
     assert (code, answer["ok"], answer["position"]) == (1, False, position)
     done = run("projections", "status", "--json", env=env)
     assert len(json.loads(done.stdout)["ledgers"]) == 3
+
+
+def test_a_ring_is_used_without_what_signs_and_makes_links(database_url, tmp_path):
+    """It finds what waits for its number and nobody of ours wrote; without it, nobody would.
+
+    One that cannot be read is no ring that is absent.
+    """
+    env = signed_live(database_url) | {"CLAIM_LEDGER_CHECKPOINT_KEYS": KEY.public_text}
+    del env["CLAIM_LEDGER_PUBLIC_URL"]
+    code, answer = verified(env, "--ledger", "live")
+    assert (code, answer["ok"]) == (0, True)
+    alter_live(database_url, "events", WAIT)
+    code, answer = verified(env, "--ledger", "live")
+    assert (code, answer["ok"], answer["position"]) == (1, False, 2)
+    ring, metrics = env.pop("CLAIM_LEDGER_MASTER_KEYS"), tmp_path / "verified.prom"
+    assert verified(env, "--ledger", "live")[0] == 0
+    for fault in (
+        {"CLAIM_LEDGER_MASTER_KEYS": ring[:-2]},
+        {"CLAIM_LEDGER_MASTER_KEYS_FILE": str(tmp_path / "not-mounted")},
+    ):
+        done = run(*VERIFY, "--metrics", metrics, env=env | fault)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+        assert done.stderr.startswith("Error: CLAIM_LEDGER_MASTER_KEYS: ")
+    assert not metrics.exists()
 
 
 @pytest.mark.parametrize("date", ["infinity", "-infinity", "4000-01-01 BC", "294000-01-01"])
