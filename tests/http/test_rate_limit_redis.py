@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import re
 from asyncio import StreamReader, StreamWriter
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
@@ -245,6 +246,42 @@ async def test_a_redis_that_answers_with_errors(make: Make, redis_server: RedisS
     assert heard == [True]
     redis_server.command("CONFIG", "SET", "min-replicas-to-write", "0")
     await eventually(lambda: heard == [True, False])
+
+
+@pytest.mark.parametrize(
+    ("fault", "mended"),
+    [
+        ("CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"),
+        ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE"),
+    ],
+    ids=["full", "replica"],
+)
+async def test_a_redis_that_cannot_be_written_stays_away(
+    make: Make, redis_server: RedisServer, fault: str, mended: str
+) -> None:
+    """A probe that found its place taken by the last outage's would write nothing, and succeed."""
+    heard: list[bool] = []
+    limiter = make(
+        redis_server.url, per_minute=100_000, on_degraded=heard.append, probe_seconds=0.01
+    )
+    for outages in (1, 2):
+        redis_server.command(*fault.split())
+        seen = _scripts_run(redis_server)
+        await eventually(lambda seen=seen: _is_probed(limiter, redis_server, seen + 5))
+        assert heard == [True, False] * (outages - 1) + [True]
+        redis_server.command(*mended.split())
+        await eventually(lambda outages=outages: heard == [True, False] * outages)
+
+
+async def _is_probed(limiter: RateLimiter, server: RedisServer, run: int) -> bool:
+    await limiter.charge("p1")
+    return _scripts_run(server) >= run
+
+
+def _scripts_run(server: RedisServer) -> int:
+    stats = server.command("INFO", "commandstats").decode()
+    found = re.search(r"cmdstat_evalsha:calls=(\d+)", stats)
+    return int(found[1]) if found else 0
 
 
 async def test_closing_in_the_middle(make: Make, redis_server: RedisServer) -> None:

@@ -27,7 +27,8 @@ With less, a burst that keeps the event loop busy would look like an outage, and
 count for itself.
 """
 BATCH_MAX: Final = 256
-_PROBE_KEY: Final = "{claim-ledger}:rate:probe"
+_PROBE: Final = ("{claim-ledger}:rate:probe", 2**31)
+"""A window that is never full: nothing is written for a charge that finds no place."""
 _SCRIPT: Final = (files("service.http.rate_limit") / "take_window.lua").read_text(encoding="utf-8")
 _log = structlog.get_logger(__name__)
 
@@ -145,14 +146,14 @@ class RedisWindows:
         self._prober = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
-        # By the script itself: a replica or a full Redis would answer a PING too, and the limiter
-        # would flap. Over a new connection: its name may lead to another server by now, while the
-        # one that was the primary still answers.
+        # By a charge that writes: a replica or a full Redis would answer a PING too, and the
+        # limiter would flap. Over a new connection: its name may lead to another server by now,
+        # while the one that was the primary still answers.
         while self._away:
             await asyncio.sleep(self.probe_seconds)
             if self._client.connection is not None:
                 await self._client.connection.disconnect(nowait=True)
-            if (await self._call([(_PROBE_KEY, 1)]))[0] is not None:
+            if (await self._call([_PROBE]))[0] is not None:
                 self._away = False
                 _log.info("rate_limit_restored")
                 self.on_degraded(False)
