@@ -329,6 +329,19 @@ def given(*names: str) -> dict[str, str]:
     return {variable: environ[variable] for variable in variables if variable in environ}
 
 
+def origin_of(name: str) -> str | None:
+    """Return the origin that the environment has for a setting, None when there is none.
+
+    For a command that needs no installation. Raises SettingsError.
+    """
+    (setting,) = (one for one in SETTINGS if one.name == name)
+    try:
+        origin = setting.read(given(name))
+    except ValueError as error:
+        raise SettingsError([f"{setting.variable}: {error}"]) from error
+    return None if origin is None else str(origin)
+
+
 def settings_table() -> str:
     """Return the documentation's list of settings, a Markdown table."""
     lines = ["| variable | default | what it is |", "|---|---|---|"]

@@ -8,8 +8,8 @@ import click
 
 from service.app.bootstrap import Service
 from service.app.key_service import KeyServiceFault, kms_name, new_key
-from service.app.setting_values import local_origin
-from service.app.settings import given
+from service.app.setting import SettingsError
+from service.app.settings import origin_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.output import show
@@ -49,9 +49,8 @@ def keygen(kms_key: str | None, *, as_json: bool) -> None:
     if kms_key is None:
         key = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     else:
-        local = given("KMS_ENDPOINT").get("CLAIM_LEDGER_KMS_ENDPOINT", "").strip()
-        with one_line(ValueError, KeyServiceFault):
-            key = new_key(kms_name(kms_key), local_origin(local) if local else None).text
+        with one_line(ValueError, KeyServiceFault, SettingsError):
+            key = new_key(kms_name(kms_key), origin_of("KMS_ENDPOINT")).text
     show({"master_key": key}, as_json=as_json)
 
 

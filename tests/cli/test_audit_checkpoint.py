@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import psycopg
+import pytest
 
 from service.cli.dev.state import kept_secrets, write_private
 from service.evidence.checkpoint import Checkpoint
@@ -50,6 +51,25 @@ def test_keygen_without_a_name_is_refused():
     done = run("audit", "keygen")
     assert done.returncode == 2
     assert "--name: expected one such as example.com/claim-ledger" in done.stderr
+
+
+@pytest.mark.parametrize("origin", ["https://[::1", "https://api.example.com/v1", "nowhere"])
+def test_keygen_takes_no_name_from_a_faulty_setting(origin):
+    """It is named in one line, where it is what the key would be named after."""
+    done = run("audit", "keygen", env=environment(PUBLIC_URL=origin))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("Error: CLAIM_LEDGER_PUBLIC_URL: ")
+    given = ("--name", "example.com/ledger")
+    assert run("audit", "keygen", *given, env=environment(PUBLIC_URL=origin)).returncode == 0
+
+
+def test_a_faulty_key_service_is_named_by_its_setting():
+    """As where a command has an installation."""
+    name = "projects/p/locations/l/keyRings/r/cryptoKeys/k"
+    env = environment(KMS_ENDPOINT="https://kms.example.com")
+    done = run("keys-at-rest", "keygen", "--kms-key", name, env=env)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith("Error: CLAIM_LEDGER_KMS_ENDPOINT: expected ")
 
 
 def test_keygen_with_an_invalid_name_is_refused():

@@ -4,8 +4,10 @@ from urllib.parse import urlsplit
 
 import click
 
-from service.app.settings import given
+from service.app.setting import SettingsError
+from service.app.settings import origin_of
 from service.archive.port import parts_of
+from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.output import show
 from service.cli.target import Target, team_command
@@ -21,7 +23,8 @@ from service.evidence.note import NoteKey
 def keygen(name: str | None, *, as_json: bool) -> None:
     """Generate a checkpoint signing key: private for the settings, public for auditors."""
     if not name:
-        host = urlsplit(given("PUBLIC_URL").get("CLAIM_LEDGER_PUBLIC_URL", "")).hostname
+        with one_line(SettingsError):
+            host = urlsplit(origin_of("PUBLIC_URL") or "").hostname
         if not host:
             raise click.UsageError("--name: expected one such as example.com/claim-ledger")
         name = f"{host}/claim-ledger"
