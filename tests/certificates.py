@@ -13,8 +13,11 @@ from service.cli.dev.postgres.processes import server_user
 from service.core.clock import system_clock
 
 
-def certificate(folder: Path, *hosts: str) -> Path:
-    """Write a key, `HOST.key`, and a certificate of its own for names or addresses; return that."""
+def certificate(folder: Path, *hosts: str, days: int = 1) -> Path:
+    """Write a key, `HOST.key`, and a certificate of its own for names or addresses; return that.
+
+    It began two days ago, and ends in so many.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a test's")])
     made = (
@@ -23,8 +26,8 @@ def certificate(folder: Path, *hosts: str) -> Path:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(system_clock() - timedelta(days=1))
-        .not_valid_after(system_clock() + timedelta(days=1))
+        .not_valid_before(system_clock() - timedelta(days=2))
+        .not_valid_after(system_clock() + timedelta(days=days))
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(
             x509.SubjectAlternativeName([_named(host) for host in hosts]), critical=False

@@ -20,9 +20,14 @@ def block(language: str, beginning: str) -> str:
 
 def outages() -> set[str]:
     """Return each `error_type` that the page has a line for: what PostgreSQL is, and what to do."""
+    return {name for names, _ in outage_rows() for name in names}
+
+
+def outage_rows() -> list[tuple[list[str], str]]:
+    """Return the names of each line of that table, and what PostgreSQL is or does."""
     table = PATH.read_text().partition("| `error_type` | PostgreSQL |")[2].partition("\n\n")[0]
-    rows = [line.partition("|")[2].partition("|")[0] for line in table.splitlines()]
-    return {name for names in rows for name in re.findall(r"`(\w+)`", names)}
+    rows = [line.split("|")[1:3] for line in table.splitlines()[2:]]
+    return [(re.findall(r"`(\w+)`", names), what.strip()) for names, what in rows]
 
 
 def anchors() -> set[str]:

@@ -3,6 +3,7 @@
 import builtins
 import re
 import runpy
+import ssl
 import subprocess
 
 import asyncpg
@@ -164,7 +165,7 @@ def test_what_postgresql_refuses_has_its_line():
     """
     table = TEXT.partition("| `error_type` | PostgreSQL |")[2].partition("\n\n")[0]
     names = {name for line in table.splitlines() for name in re.findall(r"`(\w+Error)`", line)}
-    known = vars(builtins) | vars(asyncpg)
+    known = vars(builtins) | vars(ssl) | vars(asyncpg)
     assert [one for one in names if not is_infrastructure_error(known[one]("x"))] == []
     assert names >= {"TooManyConnectionsError", "LockNotAvailableError", "InvalidPasswordError"}
     assert "ProtocolViolationError" in names, "of a pooler"

@@ -2,7 +2,10 @@
 
 import asyncio
 import re
+import ssl
 from pathlib import Path
+from socket import gaierror
+from typing import Final
 from urllib.parse import urlsplit
 
 from asyncpg import PostgresError
@@ -34,6 +37,12 @@ _WHY = {
 }
 """What an operator can correct or wait for, by the name of the exception's class."""
 
+_SILENT: Final = {
+    *("ConnectionDoesNotExistError", "QueryCanceledError"),
+    *("CannotConnectNowError", "AdminShutdownError", "CrashShutdownError"),
+}
+"""PostgreSQL's errors where it is starting, stopping or late; by all others, it refuses."""
+
 
 def why(error: Exception, data_dir: Path | None, settings: Settings | None = None) -> str:
     """Explain to a person why the database could not do what was asked."""
@@ -51,13 +60,29 @@ def why(error: Exception, data_dir: Path | None, settings: Settings | None = Non
         return f"The `claim-ledger dev` of {data_dir} does not answer; is it running?"
     if isinstance(cause, PostgresError) and (fault := pooler_fault(cause)):
         return f"{fault}."
-    # A pooler has reasons of its own, and a limit that is too short for a command says so here.
-    line = str(cause).partition("\n")[0]
-    said = f": {line}" if isinstance(cause, PostgresError) else ""
     # Mostly one; which of several it was, nothing says: the owner's may go around a pooler.
     places = dict.fromkeys(database_place(url) for url in _urls(settings).values())
     at = f" at {' or '.join(places)}" if places else ""
-    return f"PostgreSQL{at} does not answer ({type(cause).__name__}{said})."
+    name = type(cause).__name__
+    refuses = isinstance(cause, PostgresError) and name not in _SILENT
+    done, said = "refuses" if refuses else "does not answer", _said(cause)
+    return f"PostgreSQL{at} {done} ({name}{said and ': '}{said})."
+
+
+def _said(cause: BaseException) -> str:
+    """Return what there is to correct by the first line of the cause, or nothing."""
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return cause.verify_message
+        case gaierror():
+            return cause.strerror or ""
+        # A pooler has reasons of its own, and a limit that is too short for a command says so here.
+        case PostgresError() | ssl.SSLError():
+            return str(cause).partition("\n")[0]
+        case ConnectionError() if "SSL" in str(cause):  # the driver's own: no TLS over there
+            return str(cause)
+        case _:
+            return ""
 
 
 def _url_of(refused: BaseException, settings: Settings | None) -> str:

@@ -3,10 +3,14 @@
 import asyncio
 import json
 import re
+import ssl
 import subprocess
 import sys
+from pathlib import Path
+from socket import gaierror
 from uuid import uuid4
 
+import asyncpg
 import click
 import psycopg
 import pytest
@@ -16,6 +20,8 @@ from service.cli import cli
 from service.cli.dev.postgres.directory import lock
 from service.cli.outage import why
 from service.ledger.database import LedgerUnavailable
+from tests import runbook
+from tests.certificates import certificate
 from tests.dev_process import environment, run
 from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
 
@@ -221,3 +227,52 @@ def test_a_pooler_that_was_not_named_is_recognised():
     assert why(fault, None) == (
         f"{said}: a transaction pooler? Then set CLAIM_LEDGER_TRANSACTION_POOLER=on."
     )
+
+
+def test_a_certificate_that_has_expired_is_named(tmp_path):
+    """PostgreSQL's or a pooler's: nothing else of ours says so, as a log has its `error_type`."""
+    expired = certificate(tmp_path, "127.0.0.1", days=-1)
+    fault = LedgerUnavailable("SSLCertVerificationError")
+    fault.__cause__ = refused_handshake(expired)
+    assert why(fault, None) == (
+        "PostgreSQL does not answer (SSLCertVerificationError: certificate has expired)."
+    )
+
+
+def refused_handshake(path: Path) -> ssl.SSLError:
+    """Return why a client that trusts a certificate does not take it from a server."""
+    trusting = ssl.create_default_context(cafile=path)
+    presenting = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    presenting.load_cert_chain(path, path.with_suffix(".key"))
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = trusting.wrap_bio(back, there, server_hostname="127.0.0.1")
+    server = presenting.wrap_bio(there, back, server_side=True)
+    for end in (client, server):
+        with pytest.raises(ssl.SSLWantReadError):
+            end.do_handshake()
+    with pytest.raises(ssl.SSLError) as caught:
+        client.do_handshake()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        (gaierror(-2, "Name or service not known"), "Name or service not known"),
+        (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong"), "[SSL: WRONG_VERSION_NUMBER] wrong"),
+        (ConnectionError("the server rejected SSL upgrade"), "the server rejected SSL upgrade"),
+    ],
+)
+def test_what_keeps_a_connection_away_is_said(cause, said):
+    """As far as somebody has to correct it."""
+    assert f" does not answer ({type(cause).__name__}: {said})." in why(cause, None)
+
+
+def test_a_postgresql_that_answers_is_said_to_refuse():
+    """The runbook's table has which errors are of one that is away, or late, and which are not."""
+    rows = [(set(names) & vars(asyncpg).keys(), what) for names, what in runbook.outage_rows()]
+    told = {name: why(vars(asyncpg)[name]("x"), None) for names, _ in rows for name in names}
+    away = [names for names, what in rows if what.startswith(("is down", "does not answer"))]
+    assert {one for one, line in told.items() if "does not answer" in line} == set().union(*away)
+    assert told["TooManyConnectionsError"] == "PostgreSQL refuses (TooManyConnectionsError: x)."
+    assert told["ReadOnlySQLTransactionError"].startswith("PostgreSQL refuses (")
