@@ -28,6 +28,16 @@ def test_rules_read_only_what_the_product_shows():
     assert faults("rate(claim_ledger_reqests_total[5m])", metrics) == ["claim_ledger_reqests_total"]
 
 
+def test_only_what_counts_is_taken_for_a_counter():
+    """To these functions, a gauge that falls begins anew, and has grown by all that is left."""
+    counted = re.compile(r"\b(?:rate|irate|increase|resets)\((\w+)")
+    expressions = [*(rule["expr"] for rule in RULES), *QUERIES.values()]
+    names = {name for expression in expressions for name in counted.findall(expression)}
+    assert len(names) > 1
+    ends = ("_total", "_bucket", "_count", "_sum")
+    assert {name for name in names if not name.endswith(ends)} == set()
+
+
 def test_alerts_watch_codes_of_ours():
     """A misspelt code would never fire either."""
     watched = [code for rule in RULES for code in CODES.findall(rule["expr"])]

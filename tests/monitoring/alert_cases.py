@@ -104,7 +104,18 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerAuthenticationFailures": _requests(
         'route="/v1/claims", status="401", code="auth_bad_secret"', "0+11", "0+9"
     ),
-    "ClaimLedgerEventsSetAside": _gauge('events_set_aside{ledger="live"}', "0x80 1x10", "1"),
+    # It rises while another process takes over; it falls by a restore.
+    "ClaimLedgerEventsSetAside": Case(
+        [
+            ('claim_ledger_events_set_aside{ledger="live", instance="one"}', "1x40 _x49"),
+            ('claim_ledger_events_set_aside{ledger="live", instance="two"}', "_x40 2x49"),
+        ],
+        [
+            ('claim_ledger_events_set_aside{ledger="accounts", instance="one"}', "3x40 _x49"),
+            ('claim_ledger_events_set_aside{ledger="accounts", instance="two"}', "_x40 3x49"),
+            ('claim_ledger_events_set_aside{ledger="live"}', "3x40 2x49"),
+        ],
+    ),
     "ClaimLedgerEventsUnbound": Case(
         [('claim_ledger_events_bound{ledger="live"}', "0")],
         [('claim_ledger_events_bound{ledger="live"}', "1")],
@@ -134,7 +145,9 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerCountersignaturesForged": _gauge(
         'countersignatures_forged{ledger="live"}', "1", "0"
     ),
-    "ClaimLedgerPublicationFails": _gauge('publication_failures{ledger="live"}', "0+1", "7"),
+    "ClaimLedgerPublicationFails": _gauge(
+        'publication_failures{ledger="live"}', "0+1", "7x65 3x10 2x14"
+    ),
     "ClaimLedgerTilesUnsound": _gauge('tiles_unsound{ledger="live"}', "1", "0"),
     "ClaimLedgerTilesBehind": Case(
         [
