@@ -234,6 +234,8 @@ def test_accepted_values(name: str, text: str, value: object) -> None:
         ("DATABASE_URL", "mysql://u@h/d", "expected postgresql://"),
         ("DATABASE_URL", "postgresql://u:p@h:port/d", "expected postgresql://"),
         ("DATABASE_URL", "postgresql://u:p@h/d#x", "percent-encoded"),
+        ("SITE_PATH", "/nowhere", "expected a directory with an index.html"),
+        ("SITE_PATH", "x" * 300, "expected a directory with an index.html"),
         ("REDIS_URL", "redis://", "names no server"),
         ("REDIS_URL", "unix://", "names no server"),
         ("REDIS_URL", "memcached://h", "expected redis://"),

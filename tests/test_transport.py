@@ -35,6 +35,7 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("LIVE_DATABASE_URL", AWAY): UNKNOWN,
         ("DATABASE_URL", f"{AWAY}?sslmode=verify-ca"): UNKNOWN,
         ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={authority}.none"): f"no {authority}.none",
+        ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={'x' * 300}"): f"no {'x' * 300}",
         ("REDIS_URL", "redis://:canary@cache.example.com:6379/0"): CLEAR,
         ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
         ("CLAMD_URL", "tcp://clamd.example.com:3310"): CLEAR,

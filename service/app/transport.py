@@ -34,6 +34,17 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
+def is_file(path: Path) -> bool:
+    """Return whether a path leads to a file; one that is too long, or that we may not follow, not.
+
+    Of these, pathlib raises OSError.
+    """
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def encrypt(parsed: dict[str, Any]) -> list[str]:
     """Make the URLs of PostgreSQL verify the server; return a line for each that is not safe.
 
@@ -73,7 +84,7 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
         )
     # A user of a container may have no home; then the path stays as it is, and is no file.
     authority = options.get("sslrootcert") or os.path.expanduser(_USUAL_AUTHORITY)  # noqa: PTH111 - as said
-    if mode in _VERIFIED and not Path(authority).is_file():
+    if mode in _VERIFIED and not is_file(Path(authority)):
         raise ValueError(
             f"leaves this machine with sslmode={mode} (the default is verify-full), and there is "
             f"no {authority}; expected sslrootcert=FILE with the authority of the server's "
