@@ -34,6 +34,11 @@ COMMANDS = {name.removeprefix("claim-ledger "): one for name, one in commands(cl
 GROUPS = {name.partition(" ")[0] for name in COMMANDS if " " in name}
 # A command of a group as text has it: `audit verify --export FILE`, `claim-ledger staff add EMAIL`.
 CALL = re.compile(rf"(?:claim-ledger )?({'|'.join(sorted(GROUPS))}) ([a-z][a-z-]*)(?![\w*:])(.*)")
+OURS_BY_NAME = re.compile(
+    r"(?:install|uv add|npm i|npx)\s+(?:-\S+\s+)*['\"]?claim[-_]ledger"
+    r"|claim[-_]ledger(?:-client)?\[[a-z]"
+)
+"""A package of ours as an index would have it, not a file or a folder."""
 NO_FILES = {
     "deploy/claim-ledger-worker",  # what kubectl calls a deployment
     "deploy/high_availability/archive.sh",  # has another name now, as the changelog says
@@ -164,6 +169,30 @@ def test_files_and_recipes_exist():
     }
     assert {one for one in asked if one[1] not in recipes} == set()
     assert len(asked) > 30
+
+
+def test_nothing_of_ours_is_installed_from_an_index():
+    """Nothing is published there: whoever registers a name would get the reader's machine."""
+    texts = DOCUMENTS | {
+        str(path.relative_to(ROOT)): path.read_text()
+        for folder in ("service", "clients/python/src", "clients/typescript/src")
+        for path in (ROOT / folder).rglob("*.[pt]*")
+        if path.suffix in {".py", ".ts", ".toml"}
+    }
+    assert {name: OURS_BY_NAME.findall(text) for name, text in texts.items()} == {
+        name: [] for name in texts
+    }
+    by_name = (
+        "pip install 'claim-ledger[dev]'",
+        "npm install\nclaim-ledger-client",
+        "claim-ledger[kms]",
+    )
+    of_a_file = (
+        "pip install ./claim_ledger-1-py3-none-any.whl",
+        "npm install ./claim-ledger-client-1.tgz",
+    )
+    assert all(OURS_BY_NAME.search(text) for text in by_name)
+    assert not any(OURS_BY_NAME.search(text) for text in of_a_file)
 
 
 def test_the_list_of_what_is_deployed_is_whole():

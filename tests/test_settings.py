@@ -21,6 +21,7 @@ from service.app.settings import (
     given,
     settings_table,
 )
+from service.core.extras import extra
 from service.evidence.note import NoteKey
 from tests.given_settings import GOOD, KEYS, RING, environ, faults, settings
 from tests.tables import every_row
@@ -322,7 +323,7 @@ def test_traces_need_their_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it nothing starts that would trace, and the fault says what to install."""
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)  # as if it were not installed
     (fault,) = faults(OTLP_URL="http://127.0.0.1:4318")
-    assert fault == "OTLP_URL: install the extra, as in `pip install 'claim-ledger[tracing]'`"
+    assert fault == f"OTLP_URL: {extra('tracing')}"
     assert settings().otlp_url is None
 
 

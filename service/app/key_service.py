@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
+from service.core.extras import extra
 from service.ledger.encryption import KEY_BYTES
 
 if TYPE_CHECKING:
@@ -120,9 +121,7 @@ def _call(endpoint: str | None, call: Callable[["KeyManagementServiceClient"], _
 
         client = _client(endpoint)
     except ImportError as error:
-        raise KeyServiceFault(
-            "install the extra, as in `pip install 'claim-ledger[kms]'`"
-        ) from error
+        raise KeyServiceFault(extra("kms")) from error
     except Exception as error:  # the library's, and whatever its transports raise
         raise KeyServiceFault(f"no credentials for KMS: {error}") from error
     try:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from service.app.setting import PREFIX
 from service.app.transport import is_this_machine
+from service.core.extras import extra
 
 _TIME_STAMP: Final = ("TIME_STAMP_URL", "TIME_STAMP_ANCHOR_FILE", "TIME_STAMP_NAME")
 
@@ -28,7 +29,7 @@ def _workers(parsed: Mapping[str, Any]) -> Iterator[str]:
 
 def _traces(parsed: Mapping[str, Any]) -> Iterator[str]:
     if parsed.get("OTLP_URL") and find_spec("opentelemetry.sdk") is None:
-        yield "OTLP_URL: install the extra, as in `pip install 'claim-ledger[tracing]'`"
+        yield f"OTLP_URL: {extra('tracing')}"
 
 
 def _hosts(parsed: Mapping[str, Any]) -> Iterator[str]:

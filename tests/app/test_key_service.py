@@ -141,5 +141,5 @@ def test_a_new_key_that_may_be_damaged_is_not_handed_out(service, answer):
 def test_a_missing_extra_is_named(service, monkeypatch):
     """The message says what to install."""
     monkeypatch.setitem(sys.modules, "google.cloud.kms_v1", None)
-    with pytest.raises(KeyServiceFault, match=r"pip install 'claim-ledger\[kms\]'"):
+    with pytest.raises(KeyServiceFault, match=r"pip install '\.\[kms\]'"):
         new_key(NAME, service.url)

@@ -29,8 +29,8 @@ def test_dev_names_the_missing_extra(tmp_path):
     done = without_the_extra("dev", "--port", "0", "--data-dir", tmp_path / "data")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        "Error: PostgreSQL is not installed with claim-ledger: install the extra, as in "
-        "`pip install 'claim-ledger[dev]'`\n"
+        "Error: PostgreSQL is not installed with claim-ledger: install the extra: "
+        "`pip install '.[dev]'` in a clone of the repository\n"
     )
     assert not (tmp_path / "data" / "postgres" / "cluster").exists()
     assert run("dev", "--help").returncode == 0

@@ -23,6 +23,7 @@ from service.cli.terminal import progress
 from service.cli.verdict import Fields, Findings, Fine
 from service.core.counted import counted
 from service.core.errors import Refusal
+from service.core.extras import extra
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.export_writer import Signed
@@ -38,9 +39,7 @@ _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _FIRST: Final = datetime.min.replace(tzinfo=UTC) + timedelta(days=1)
 """With room for the moment before it, which a period begins after."""
 _LAST: Final = datetime.max.replace(tzinfo=UTC)
-_NO_PDF: Final = (
-    "PDF needs reportlab: install the extra, as in `pip install 'claim-ledger[reports]'`"
-)
+_NO_PDF: Final = f"PDF needs reportlab: {extra('reports')}"
 
 
 def _since(text: str) -> datetime:

