@@ -45,9 +45,10 @@ class EndpointSecretRotated(Event, frozen=True):
 
 
 class EndpointDisabled(Event, frozen=True):
-    """An endpoint was disabled. Once it is enabled, it continues where it stopped.
+    """An endpoint was paused. Once it is resumed, it continues where it stopped.
 
-    `reason` is `member`, `gone` (it answered 410) or `failing` (it took nothing for three days).
+    `reason` is `member`, `gone` (it answered 410) or `failing`: it took nothing for three days, or
+    more than a thousand events that it refused were set aside.
     """
 
     partner_id: str
@@ -56,7 +57,7 @@ class EndpointDisabled(Event, frozen=True):
 
 
 class EndpointEnabled(Event, frozen=True):
-    """An endpoint that was disabled gets events again."""
+    """An endpoint that was paused gets events again."""
 
     partner_id: str
     endpoint_id: str
@@ -70,7 +71,7 @@ class EndpointRemoved(Event, frozen=True):
 
 
 class WebhookEndpoint(msgspec.Struct, frozen=True):
-    """An endpoint as its partner's stream knows it. `disabled` is the reason, empty if enabled.
+    """An endpoint as its partner's stream knows it. `disabled` says why it is paused, empty if not.
 
     `changed_version` is that of the last event that set its URL and types.
     """

@@ -279,9 +279,13 @@ def _of_passkeys(what: str, link: str) -> Sequence[str | LinkLine]:
 def webhook_paused(*, partner_name: str, is_gone: bool, console: str) -> Letter:
     """Return what a partner is told whose webhook endpoint gets no events any more.
 
-    `is_gone`: it answered 410 Gone; else it took nothing for three days.
+    `is_gone`: it answered 410 Gone; else it took nothing for three days, or refused too much.
     """
-    why = "answered 410 Gone" if is_gone else "has not taken an event for three days"
+    why = (
+        "answered 410 Gone"
+        if is_gone
+        else "has not taken an event for three days, or has refused more than a thousand events"
+    )
     return Letter(
         "A webhook endpoint was paused",
         (

@@ -2,7 +2,8 @@
 
 At least once, with the same id each time. Of one claim (or onboarding, or link) one event follows
 another; what is stuck holds up nothing else, and is set aside after three days. An endpoint that
-fails gets one event at a time, and is given up when it took nothing in three days.
+fails gets one event at a time. It is paused when it took nothing in three days, or when more events
+that it refused are set aside than `ASIDE_MAX`.
 """
 
 import asyncio
@@ -270,14 +271,14 @@ class Deliveries:
         await self.parts.pool.fetch(_SQL.done, self.endpoint_id, *arrays(rows), self.parts.clock())
 
     async def wait(self, item: Delivery, later: datetime, fault: str) -> None:
-        """Make it due again later; disable an endpoint that took nothing for three days."""
+        """Make it due again later; pause an endpoint that took nothing for three days."""
         if item.position not in self._batch.refused:
             await self._put_back([item.position])
         elif await self._is_given_up(item, later, fault):
             await self._give_up()
 
     async def set_aside(self, item: Delivery, fault: str) -> None:
-        """Set the item's claim aside; give up what took nothing, or refuses too much."""
+        """Set the item's claim aside; pause what took nothing, or has too many events set aside."""
         if item.position not in self._batch.refused and fault != CUT_OFF:
             await self._put_back([item.position])
             return

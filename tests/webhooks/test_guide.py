@@ -7,6 +7,9 @@ import msgspec
 
 from service.core.clock import system_clock
 from service.events.wire import CloudEvent
+from service.mail.notices import webhook_paused
+from service.mail.partner_notices import ADDRESSEES_MAX
+from service.pages.words import TEXTS
 from service.webhooks.decisions import ENDPOINTS_MAX
 from service.webhooks.deliveries import ASIDE_MAX
 from service.webhooks.dispatcher import LOG_KEPT
@@ -41,7 +44,19 @@ def test_its_figures_are_the_services():
     assert (SECONDS_MAX, "within 15 seconds" in GUIDE) == (15, True)
     assert (GIVES_UP_AFTER.days, "three days without success" in GUIDE) == (3, True)
     assert (ASIDE_MAX, "more than a thousand events" in GUIDE) == (1000, True)
+    assert (ADDRESSEES_MAX, "at most twenty people" in GUIDE) == (20, True)
     assert (ENDPOINT_WAIT_SECONDS_MAX, "up to 15 minutes" in GUIDE) == (900, True)
     assert (RETRY_AFTER_SECONDS_MAX, "up to a day" in GUIDE) == (86_400, True)
     assert (OVERLAP.total_seconds(), "For 24 hours" in GUIDE) == (86_400, True)
     assert (LOG_KEPT.days, "last 30 days" in GUIDE) == (30, True)
+
+
+def test_each_text_about_a_pause_has_both_reasons():
+    """Whoever fixes an endpoint looks for the one that it was; and a pause has one name."""
+    letter = webhook_paused(partner_name="Books", is_gone=False, console="https://example.com/")
+    about = [TEXTS["backoffice.paused.failing"], TEXTS["webhooks.why.failing"], *letter.paragraphs]
+    both = [one for one in map(str, about) if "three days" in one and "thousand events" in one]
+    assert len(both) == 3
+    states = {name: one for name, one in TEXTS.items() if name.startswith("webhooks.disabled.")}
+    assert {one.partition(":")[0] for one in states.values()} == {"paused"}
+    assert "disable" not in GUIDE
