@@ -119,6 +119,7 @@ async def test_every_answer_has_the_headers(shared, partner):
             with row(answer.status_code, path):
                 expected = everywhere | {"Cache-Control": CACHED.get(path, "no-store")}
                 assert {name: answer.headers.get(name) for name in expected} == expected
+                assert "Access-Control-Allow-Origin" not in answer.headers
 
 
 async def test_an_asset_of_another_release_is_not_kept(shared):

@@ -63,6 +63,7 @@ async def test_a_log_is_read_by_its_address(log, tmp_path):
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["ETag"] == f'"{hashlib.sha256(tile.content).hexdigest()[:32]}"'
         assert "X-Request-Id" in headers
+        assert headers["Access-Control-Allow-Origin"] == "*"
         assert "Set-Cookie" not in headers
         known = await asked(f"{address}/{path}", headers={"If-None-Match": headers["ETag"]})
         assert (known.status_code, known.content) == (304, b"")
@@ -98,6 +99,7 @@ async def test_a_log_shows_that_it_continues(log, tmp_path):
     answer = await world.client.get(path, params={"old": old, "new": new})
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
     assert answer.headers["Cache-Control"] == "public, max-age=300"
+    assert answer.headers["Access-Control-Allow-Origin"] == "*"
     proved = check_consistency(answer.content, [KEY])
     assert (proved.older, proved.checkpoint) == (made.checkpoint, now.checkpoint)
     for wrong in (
