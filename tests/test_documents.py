@@ -171,6 +171,17 @@ def test_files_and_recipes_exist():
     assert len(asked) > 30
 
 
+def test_recipes_are_described_by_a_sentence():
+    """`just --list` shows the last line above a recipe alone."""
+    lines = (ROOT / "Justfile").read_text().splitlines()
+    above = [
+        lines[nr - 2 : nr] for nr, line in enumerate(lines) if re.match(r"[a-z][\w-]*.*:", line)
+    ]
+    assert [last for _, last in above if not re.fullmatch(r"# [A-Z`].*\.", last)] == []
+    assert [last for before, last in above if before[:1] == "#" and before[-1] not in ".:"] == []
+    assert len(above) > 20
+
+
 def test_nothing_of_ours_is_installed_from_an_index():
     """Nothing is published there: whoever registers a name would get the reader's machine."""
     texts = DOCUMENTS | {

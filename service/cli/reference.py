@@ -37,14 +37,14 @@ names the person who runs the command.
 
 **Which installation.** Without `--data-dir`, a command works on the installation that the
 environment names: the URLs of the three ledgers (`CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on),
-`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`
-and both `keygen` commands need no installation.
+`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`,
+`audit keygen` and `keys-at-rest keygen` need no installation.
 
 **Who runs it.** The person must be a member of the team at that moment. The command's events name
 them as `staff:<staff id>`; a command that only reads, or changes no fact, leaves no record. The
 default of `--as` is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of the team. `staff add`
-needs nobody while the team is empty, and then records `system:installation`. `audit verify`,
-`audit check` and both `keygen` commands name nobody.
+needs nobody while the team is empty, and then records `system:installation`. `audit check`,
+`audit keygen`, `audit verify` and `keys-at-rest keygen` name nobody.
 
 **Output and exit codes.** A command that checks something begins with a verdict, `OK: …` or
 `WRONG: …`. A refusal exits with 1: it is one line on stderr, or with `--json` the error envelope on
