@@ -23,6 +23,7 @@ from service.pages.visit import FORM_BYTES_MAX, QUERY_BYTES_MAX
 from service.people import sessions, sign_in
 from service.request_log.retention import KEPT
 from service.storage.signer import LIFETIME as UPLOAD_URLS
+from service.webhooks.deliveries import ASIDE_MAX
 from service.webhooks.waits import ENDPOINT_WAIT_SECONDS_MAX, GIVES_UP_AFTER
 
 WORDS = {3: "three", 4: "four", 5: "five", 10: "ten", 20: "twenty", 30: "thirty"}
@@ -63,7 +64,8 @@ FIGURES = {
         f"A process has {CONNECTIONS_MAX:,} places",
         f"signs {words(minutes(SIGNS_AFTER))} minutes after it was added",
         f"by the event's own time within {words(minutes(SLACK))} minutes",
-        f"took nothing for {words(GIVES_UP_AFTER.days)} days is disabled",
+        f"took nothing for {words(GIVES_UP_AFTER.days)} days is paused",
+        f"with more than {ASIDE_MAX:,} refused events set aside",
         f"`audit verify` reads the log in up to {words(PROCESSES_MAX)} parts",
     ],
     "deploy/runbook.md": [
