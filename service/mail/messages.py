@@ -19,8 +19,8 @@ def sign_in_letter(*, link: str, expires_at: datetime) -> Letter:
             LinkLine(link, "Sign in"),
             (
                 f"It works once, until {until(expires_at)}. Please do not share it. Open it in the"
-                " browser in which you asked for it; any other one asks for the code that was shown"
-                " there. Opening it does not use it up: nothing happens before you confirm on the"
+                " browser in which you asked for it; any other browser asks for the code shown"
+                " there. Opening it does not use it up: nothing happens until you confirm on the"
                 " page."
             ),
             "If you did not ask to sign in, you can ignore this message.",
@@ -54,7 +54,7 @@ def magic_link_letter(
             LinkLine(link, "Finish setting up your business"),
             (
                 f"The link works once, until {until(expires_at)}. Opening it does not use it up:"
-                " nothing happens before you confirm on the page."
+                " nothing happens until you confirm on the page."
             ),
             "If you did not expect this message, you can ignore it. Please do not share the link.",
             AUTOMATIC,

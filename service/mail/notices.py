@@ -8,12 +8,12 @@ from service.mail.messages import AUTOMATIC, YOUR_BUSINESS, subject_name
 from service.mail.names import shown
 
 _NOT_YOU = (
-    "If nobody of your team did this, revoke the key in the console, and end the sessions that you"
-    " do not know."
+    "If nobody on your team did this, revoke the key in the console and end any sessions you don't"
+    " recognise."
 )
 _NOT_YOUR_TEAM = (
-    "If nobody of your team did this, set it right in the console, and end the sessions that you do"
-    " not know."
+    "If nobody on your team did this, undo it in the console and end any sessions you don't"
+    " recognise."
 )
 _CONSOLE = "Open the console"
 
@@ -97,7 +97,7 @@ def member_removed(*, partner_name: str, email: str, console: str) -> Letter:
         "A colleague was removed from your team",
         (
             "Hello,",
-            f"{shown(email)} is no longer in the team of {shown(partner_name)}.",
+            f"{shown(email)} is no longer on the team of {shown(partner_name)}.",
             LinkLine(console, "See your team"),
             _NOT_YOUR_TEAM,
             AUTOMATIC,
@@ -109,12 +109,12 @@ def membership_ended(*, partner_name: str, console: str) -> Letter:
     """Return what a person is told who is no longer in a partner's team."""
     partner = shown(partner_name)
     return Letter(
-        f"You are no longer in the team of {subject_name(partner_name, 'a partner')}",
+        f"You are no longer on the team of {subject_name(partner_name, 'a partner')}",
         (
             "Hello,",
             (
-                f"You are no longer in the team of {partner}, and can no longer see its console."
-                " The keys that you have issued still work."
+                f"You are no longer on the team of {partner}, and can no longer see its console."
+                " The keys that you issued still work."
             ),
             LinkLine(console, _CONSOLE),
             (
@@ -234,7 +234,7 @@ def stage_changed(*, company_name: str, stage: str, claim: str) -> Letter:
     """
     words, company = stage.replace("_", " "), shown(company_name) or YOUR_BUSINESS
     return Letter(
-        f"A claim of {subject_name(company_name, YOUR_BUSINESS)} has moved on",
+        f"A claim of {subject_name(company_name, YOUR_BUSINESS)} has moved to a new stage",
         (
             "Hello,",
             f"A claim of {company} has moved to a new stage: {words}.",
@@ -259,7 +259,7 @@ def passkey_removed(*, link: str) -> Letter:
 
 def passkeys_reset(*, link: str) -> Letter:
     """Return what a person is told when the team has removed their passkeys."""
-    what = "Our team has removed all passkeys of your account, and ended your sessions."
+    what = "Our team has removed all passkeys from your account and ended your sessions."
     return Letter("Your passkeys were removed", _of_passkeys(what, link))
 
 
@@ -292,8 +292,8 @@ def webhook_paused(*, partner_name: str, is_gone: bool, console: str) -> Letter:
             "Hello,",
             (
                 f"A webhook endpoint of {shown(partner_name)} {why}, so we have stopped sending to"
-                " it. Its events wait. Once it works again, resume it in the console: everything"
-                " that waits follows, and nothing is missing."
+                " it. Its events are kept. Once it works again, resume it in the console:"
+                " everything that is waiting follows, and nothing is missing."
             ),
             LinkLine(console, "Open the endpoint"),
             AUTOMATIC,

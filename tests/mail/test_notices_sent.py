@@ -119,7 +119,7 @@ async def test_whoever_removes_the_others_is_not_told_alone(quiet):
         ("contact@example.com", added): 1,
         ("colleague@example.com", added): 1,
         ("colleague@example.com", key): 1,
-        ("colleague@example.com", "You are no longer in the team of Books & Co"): 1,
+        ("colleague@example.com", "You are no longer on the team of Books & Co"): 1,
         ("intruder@example.com", "You have been added to the team of Books & Co"): 1,
         ("intruder@example.com", key): 1,
         ("intruder@example.com", gone): 1,
@@ -274,7 +274,7 @@ async def test_customers_are_told_of_stages_if_they_want_it(quiet, owner):
     await live.claims.move(claim_id, "proceedings", STAFF)
     await live.claims.move(claim_id, "letter_before_action", STAFF)
     subjects = await sent(quiet, await note_mail(quiet))
-    assert subjects == {("baker@example.com", "A claim of Bakery has moved on"): 1}
+    assert subjects == {("baker@example.com", "A claim of Bakery has moved to a new stage"): 1}
     text = plain(mails(quiet)[0])
     assert "new stage: letter before action" in " ".join(text.split())
     assert f"/account/{entity_id}/{partner.partner_id}/claims/{claim_id}" in text

@@ -326,7 +326,7 @@ async def test_a_returned_link_takes_signing_in(world):
     shown = await stranger.get(path)
     assert (shown.status_code, f'href="/sign-in?next={path}"' in shown.text) == (200, True)
     (row,) = await world.service.partner_list.partners(partner.partner_id)
-    for told in (row["name"], "n…@example.com", "by the domain of this address"):
+    for told in (row["name"], "n…@example.com", "recognise the domain of this address"):
         assert told in shown.text
     for untold in ("new@example.com", "this website", body["company_name"] + "<"):
         assert untold not in shown.text

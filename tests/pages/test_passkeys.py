@@ -274,7 +274,7 @@ async def test_whoever_reads_the_mail_ends_sessions_without_a_passkey(world, mon
     monkeypatch.setattr("service.people.sessions.FRESH", timedelta())  # as if it was long ago
     answer = await late.post("/account/sign-out")
     assert answer.headers["location"] == "/proof?next=/account"
-    assert "takes no passkey" in (await late.get("/proof")).text
+    assert "you need no passkey" in (await late.get("/proof")).text
 
 
 async def test_another_of_the_team_recovers_whoever_lost_their_passkeys(world):

@@ -156,9 +156,9 @@ def test_the_checklist_follows_the_traffic(site, developer):
         "Create a claim",
         "Send the same claim again",
         "List claims",
-        "Recover from an error of yours",
-        "Recover from an error of ours",
-        "Meet a disconnected entity",
+        "Recover from a client error",
+        "Recover from a server error",
+        "Handle a disconnected entity",
         "Decide on your settings",
         "Issue a live key",
     ]

@@ -33,7 +33,7 @@ async def test_only_an_approved_partners_people_add_anybody(shared):
         page = (await visitor.get(path)).text
         answer = await visitor.post(path, email="victim@example.com")
         assert (answer.status_code, "auth_partner_not_approved" in answer.text) == (403, True)
-        assert ('name="email"' in page, "Colleagues can be added" in page) == (False, True)
+        assert ('name="email"' in page, "You can add colleagues" in page) == (False, True)
         assert list(await members_of(shared, partner_id)) == ["adding@example.com"]
 
     await refused()
@@ -55,7 +55,7 @@ async def test_adding_somebody_is_confirmed(shared):
         answer = await visitor.post(path, email=email)
         shown.append((await visitor.get(answer.headers["location"])).text)
     assert ["Your colleague was added" in page for page in shown] == [True, False]
-    assert ["is in the team already" in page for page in shown] == [False, True]
+    assert ["is already on the team" in page for page in shown] == [False, True]
     assert len(await members_of(shared, partner_id)) == 2
 
 

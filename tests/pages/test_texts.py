@@ -181,3 +181,10 @@ def test_what_nobody_sees_is_shown():
     source = '{{ a }}<i title="{{ a }}">{{ [a, a] | join("; ") }}{{ {"x": a}.x }}</i>'
     printed = TEMPLATES.from_string(source).render(a="<\u202e>")
     assert printed.count("&lt;[U+202E]&gt;") == printed.count("202E") == 5
+
+
+def test_texts_are_written_alike():
+    """With straight apostrophes, and one word each for an email and for a repair."""
+    words = re.compile(r"\u2019|\b[Mm]ails?\b|\b[Mm]end(?:s|ed)?\b")
+    found = {name: words.findall(one) for name, one in TEXTS.items() if words.search(one)}
+    assert found == {}

@@ -210,7 +210,7 @@ async def test_an_endpoint_that_a_colleague_changed_meanwhile_is_not_changed_bac
     assert (faulty.status_code, f'name="version" value="{earlier}"' in faulty.text) == (400, True)
     outdated = await first.post(one, version=earlier, url=URL, **ONE)
     assert (outdated.status_code, 'role="alert"' in outdated.text) == (409, True)
-    assert f"It is now: URL {new} Events claim.created ," in text_of(outdated.text)
+    assert f"The endpoint is now: URL {new} Events claim.created ," in text_of(outdated.text)
     assert (f'value="{URL}"' in outdated.text, ticks(outdated.text)) == (True, list(ONE))
     (row,) = await world.service.endpoint_list.of(partner_id)
     assert (row["url"], row["types"]) == (new, "")
@@ -355,4 +355,4 @@ async def test_what_is_not_listed_is_told_and_so_is_what_is_waited_for(world, de
     await visitor.post(f"{one}/disable")
     page = await shown(visitor, one)
     assert (page.count("once you resume it"), until in page) == (50, False)
-    assert "Rests until" not in page
+    assert "Next attempt after" not in page
