@@ -136,7 +136,9 @@ def issue_key(
     if _known(partner).status != "approved":
         raise Refusal("auth_partner_not_approved")
     if key_id in partner.keys:
-        raise Refusal("key_state", f"{key_id} was issued by this already. {_SHOWN_THEN}")
+        raise Refusal(
+            "key_state", f"{key_id} has already been issued by this request. {_SHOWN_THEN}"
+        )
     if sum(not key.has_ended(now) for key in partner.keys.values()) >= KEYS_MAX:
         message = f"A partner can have {KEYS_MAX} keys that work. Revoke one first."
         raise Refusal("limit_reached", message)
@@ -215,9 +217,11 @@ def roll_key(
     """
     old = _key(partner, key_id)
     if new_key_id in partner.keys:
-        raise Refusal("key_state", f"{new_key_id} took this key's place already. {_SHOWN_THEN}")
+        raise Refusal(
+            "key_state", f"{new_key_id} has already taken this key's place. {_SHOWN_THEN}"
+        )
     if old.revoked or old.ends_at is not None:
-        raise Refusal("key_state", "This key is revoked, or was rolled already.")
+        raise Refusal("key_state", "This key has been revoked, or has already been rolled.")
     later = ends_at if ends_at > now else None
     ends = ApiKeyRevoked(partner_id=partner.partner_id, key_id=key_id, effective_at=later)
     mode: Mode = "live" if old.mode == "live" else "test"

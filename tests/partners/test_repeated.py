@@ -48,7 +48,7 @@ async def test_a_key_is_issued_once_for_a_reference(world):
     issued = await commands.issue_key(partner_id, "live", STAFF, once="ticket 1")
     with pytest.raises(Refusal, match="key_state") as refused:
         await commands.issue_key(partner_id, "live", STAFF, once="ticket 1")
-    assert f"{issued.key_id} was issued by this already" in refused.value.message
+    assert f"{issued.key_id} has already been issued by this request" in refused.value.message
     assert "cannot be shown again" in refused.value.message
     assert issued.token.split(".")[2] not in refused.value.message
     other = (await world.partner()).partner_id
@@ -64,6 +64,6 @@ async def test_a_repeated_roll_names_the_key_that_was_made(world, overlap):
     issued = await commands.roll_key(partner.partner_id, key_id, overlap, STAFF)
     with pytest.raises(Refusal, match="key_state") as refused:
         await commands.roll_key(partner.partner_id, key_id, overlap, STAFF)
-    assert f"{issued.key_id} took this key's place already" in refused.value.message
+    assert f"{issued.key_id} has already taken this key's place" in refused.value.message
     again = await commands.roll_key(partner.partner_id, issued.key_id, timedelta(), STAFF)
     assert again.key_id not in {key_id, issued.key_id}
