@@ -185,7 +185,7 @@ def _own(claim_id: str, claim: Claim) -> Claim:
     if claim.claim_id != claim_id:
         raise Refusal(
             "claim_not_found",
-            "The read model claim_list is wrong about this claim: `projections verify` tells more.",
+            "The read model claim_list is wrong about this claim: `projections verify` shows more.",
         )
     return claim
 

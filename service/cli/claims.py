@@ -31,7 +31,7 @@ async def show(target: Target, claim_id: str) -> Fields:
     """
     mode, commands = await _find(target, claim_id)
     with one_line(
-        LogFault, LedgerForked, before=f"{claim_id}: ", after="; `audit verify` tells more"
+        LogFault, LedgerForked, before=f"{claim_id}: ", after="; `audit verify` shows more"
     ):
         rests = await _footing(target, mode, commands, claim_id)
     claim = await commands.show(claim_id)

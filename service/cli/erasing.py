@@ -171,7 +171,7 @@ def _left(done: ErasureDone) -> list[str]:
     if done.foreign:
         left.append(
             f"{counted(len(done.foreign), 'claim')} left alone: no event says that they are this "
-            "entity's, and `projections verify` tells more"
+            "entity's, and `projections verify` shows more"
         )
     if done.unread:
         left.append(without_effect(done.unread))

@@ -33,7 +33,7 @@ SECTIONS: Final = {
 @click.command()
 @json_option
 def health(*, as_json: bool) -> None:
-    """Check that the `serve` or `worker` of this machine works; exits with 1 if not.
+    """Check that the `serve` or `worker` on this machine works; exits with 1 if not.
 
     Whether the API is ready, and whether the operations listener lives: those of them that listen,
     of which there has to be one. `see` is the section of the runbook that goes on from an answer.

@@ -19,7 +19,7 @@ from service.sandbox.fixtures import fixture_ids
 @team_command
 @click.argument("partner_id")
 @click.option(
-    "--mode", type=click.Choice(MODES), required=True, help="What the key is for; it stays so."
+    "--mode", type=click.Choice(MODES), required=True, help="The key's mode, which never changes."
 )
 @click.option("--name", help="What the partner's people call it, such as where it is used.")
 @once_option
@@ -66,10 +66,10 @@ async def revoke(target: Target, key_id: str) -> Fields:
     type=click.Choice(list(OVERLAPS)),
     default="24h",
     show_default=True,
-    help="How long the old key goes on working.",
+    help="How long the old key keeps working.",
 )
 async def roll(target: Target, key_id: str, overlap: str) -> Fields:
-    """Replace a key by a new one, whose token is shown once.
+    """Replace a key with a new one, whose token is shown once.
 
     Repeated, it exits with 1 and names the key that took the old one's place.
     """

@@ -38,7 +38,7 @@ from service.privacy.rotation import (
 @click.option(
     "--kms-key",
     metavar="NAME",
-    help="Wrap it by Google Cloud KMS: projects/…/locations/…/keyRings/…/cryptoKeys/…",
+    help="Wrap it with Google Cloud KMS: projects/…/locations/…/keyRings/…/cryptoKeys/…",
 )
 @json_option
 def keygen(kms_key: str | None, *, as_json: bool) -> None:

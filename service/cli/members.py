@@ -14,7 +14,7 @@ from service.partners.wire import NewMember
 @click.argument("partner_id")
 @click.option("--email", required=True, help="The address that the person signs in with.")
 async def add(target: Target, partner_id: str, email: str) -> Fields:
-    """Add a person to a partner's team. Once the partner is approved, a mail tells them."""
+    """Add a person to a partner's team. Once the partner is approved, they get an email."""
     check(NewMember, email=email)
     await target.service.partners.add_member(partner_id, email, target.cause)
     return await _members(target, partner_id)

@@ -28,7 +28,7 @@ _WHY = {
     "UndefinedTableError": _NOT_MIGRATED,
     "NotMigrated": _NOT_MIGRATED,
     "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs, or "
-    "a policy would hide rows from it: `audit verify` tells more.",
+    "a policy would hide rows from it: `audit verify` shows more.",
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "
     "Nothing is lost; try again.",
     "UnboundEvent": "A stream has an event that this service did not write. One that waits for its "

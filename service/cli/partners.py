@@ -57,12 +57,12 @@ async def revoke(target: Target, partner_id: str) -> Fields:
 @click.option(
     "--return-link/--no-return-link",
     default=None,
-    help="Return the magic link in the answer to POST /onboardings. The link is a credential.",
+    help="Return the magic link in the response to POST /onboardings. The link is a credential.",
 )
 @click.option(
     "--suppress-email/--no-suppress-email",
     default=None,
-    help="Do not mail the magic link: the partner delivers it.",
+    help="Do not email the magic link: the partner delivers it.",
 )
 async def set_(
     target: Target, partner_id: str, return_link: bool | None, suppress_email: bool | None

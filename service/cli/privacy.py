@@ -62,7 +62,7 @@ async def erase(
     mode, parts, subject = await find_subject(target, listed, claim_id, entity_id)
     await warn_of_unlisted(target, listed)
     what = f"{subject.subject_id} ({mode}){' and all its claims' if with_claims else ''}"
-    confirm(f"Erase the personal data of {what} for ever?", yes=yes)
+    confirm(f"Permanently erase the personal data of {what}?", yes=yes)
     done = await erase_subject(
         target, mode, parts, subject, reason.strip(), with_claims=with_claims
     )
@@ -140,7 +140,7 @@ def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_cla
     if not 0 < len(reason.strip()) <= REASON_CHARACTERS_MAX:
         raise invalid("reason", f"expected 1 to {REASON_CHARACTERS_MAX} characters")
     if "@" in reason:
-        raise invalid("reason", "no email address: the reason stays in the log for ever")
+        raise invalid("reason", "no email address: the reason stays in the log forever")
 
 
 def _reapplied(names: list[str], outcome: ReapplyOutcome, unlisted_count: int) -> Fields:

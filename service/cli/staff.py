@@ -33,7 +33,7 @@ async def remove(target: Target, email: str) -> Fields:
 
 @team_command
 async def list_(target: Target) -> Fields:
-    """List everyone in the team.
+    """List everyone on the team.
 
     Rows that no event explains give nobody access. `unexplained` lists their ids, and it exits
     with 1.

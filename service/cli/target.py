@@ -150,7 +150,7 @@ def _answer(
         message = f"The document store is unavailable ({error}): run `claim-ledger storage check`."
         raise Refusal("service_unavailable", message) from error
     except HeadAltered as error:
-        message = f"Nothing can be numbered: {error}. `audit verify` tells more."
+        message = f"Nothing can be numbered: {error}. `audit verify` shows more."
         raise Refusal("service_unavailable", message) from error
     except (LedgerError, PostgresError) as error:
         raise Refusal("service_unavailable", why(error, data_dir, settings)) from error

@@ -18,7 +18,9 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("This cannot be undone: pass --yes where nobody can be asked.")
+        raise click.UsageError(
+            "This cannot be undone: without a terminal to confirm at, pass --yes."
+        )
     with _interrupted_at_once():
         click.confirm(question, abort=True, err=True)
 

@@ -158,7 +158,7 @@ def test_an_auditor_needs_no_master_key(installed):
         assert (code, answer["ok"], answer["checkpoints"]) == (0, True, 3)
     code, answer = verified(env | {ring: ""})
     assert (code, answer["code"]) == (2, "validation_failed")
-    assert "no key to check signatures by" in answer["message"]
+    assert "no key to check signatures with" in answer["message"]
     for wrong in ({ring: "x"}, {"CLAIM_LEDGER_PUBLISH_T0": "file:///x"}):
         done = run(*VERIFY, env=env | wrong)
         assert (done.returncode, done.stdout) == (1, "")
@@ -208,7 +208,7 @@ def test_metrics_that_cannot_be_written_keep_no_verdict_away(installed, database
     assert "No such file or directory" in answer["metrics_fault"]
     told = run(*VERIFY, *nowhere, env=installed)
     assert (told.returncode, told.stderr.count("\n")) == (1, 1)
-    assert told.stderr.startswith(f"Warning: {tmp_path / 'none'} cannot be written")
+    assert told.stderr.startswith(f"Warning: --metrics: {tmp_path / 'none'} cannot be written")
     assert "The event at position 33 is not the one that was hashed there; --metrics" in told.stdout
 
 
@@ -271,7 +271,7 @@ def test_an_altered_head_is_named(database_url):
         connection.execute("insert into live.pending values (99)")
     done = run("audit", "checkpoint", "--ledger", "live", env=env)
     assert (done.returncode, done.stdout) == (1, "")
-    assert "the head of live has a tree of another size. `audit verify` tells more" in done.stderr
+    assert "the head of live has a tree of another size. `audit verify` shows more" in done.stderr
     assert verified(env, "--ledger", "live")[0] == 1
 
 

@@ -141,7 +141,7 @@ def test_a_person_is_asked(team, demo, typed, erased, code):
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
     ended, said = answered([*arguments, "--data-dir", team.dev.data_dir], typed, environment())
-    assert f"Erase the personal data of {claim_id} (live) for ever?" in said
+    assert f"Permanently erase the personal data of {claim_id} (live)?" in said
     assert (ended, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
 
 

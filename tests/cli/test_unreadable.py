@@ -65,7 +65,7 @@ async def test_each_command_names_the_unreadable_event(damaged):
     shown = await run("claims", "show", claim_id)
     assert (shown.returncode, shown.stdout, shown.stderr.count("\n")) == (1, "", 1)
     assert (
-        "the event is not the one that was hashed there; `audit verify` tells more" in shown.stderr
+        "the event is not the one that was hashed there; `audit verify` shows more" in shown.stderr
     )
     before = await run("audit", "replay", "--position", str(position - 1), "--json")
     assert (before.returncode, json.loads(before.stdout)["claims"]) == (0, [])

@@ -36,7 +36,7 @@ def refuse_nameless(
     if path == Path():
         raise click.BadParameter("expected the name of a file")
     if path == Path("-"):
-        raise click.BadParameter("it goes to a file, which - does not name, never to stdout")
+        raise click.BadParameter("it is written to a file, never to stdout: - names no file")
     return path
 
 

@@ -170,7 +170,7 @@ def check(
     *,
     as_json: bool,
 ) -> None:
-    """Verify a receipt or another proof without an installation; exits with 1 if it does not hold.
+    """Verify a receipt or another proof without an installation; exits with 1 if it is not valid.
 
     Also a .tlog-proof or a .cose of `audit prove`, with the .entry beside it.
 

@@ -84,7 +84,7 @@ async def replay(
     only = Wanted(**wanted)
     _check_usage(at, position, name, only, independent=independent)
     ledger = target.service.ledger(name)
-    before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` tells more"
+    before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` shows more"
     with one_line(LogFault, LedgerForked, before=before, after=after), ExitStack() as bar:
         keys = target.service.settings.checkpoint_keys or ()
         published = await target.service.checkpoints(name).newest_published()

@@ -45,8 +45,8 @@ async def _take_back(
     what came later in other streams may have been set aside as well.
     """
     if not reason.strip():
-        raise click.BadParameter("expected why", param_hint="--reason")
-    confirm(f"Number {set_aside_id} of {ledger}? It stays in the log for good.", yes=yes)
+        raise click.BadParameter("expected a reason", param_hint="--reason")
+    confirm(f"Number {set_aside_id} of {ledger}? It stays in the log permanently.", yes=yes)
     with one_line(TakeBackRefused):
         event = await take_back(target.service.ledger(ledger), set_aside_id, reason, target.cause)
     return {"ledger": ledger, **_row(event)}

@@ -122,7 +122,7 @@ def _spares(_options: object) -> int:
     spares=_spares,
 )
 @ledger_option
-@click.option("--export", type=_FILE, help="Verify this export; needs no database, no network.")
+@click.option("--export", type=_FILE, help="Verify this export, without a database or network.")
 @click.option(
     "--public-key",
     type=public_key_of,
@@ -181,7 +181,7 @@ async def verify(
     keys = (*(service.settings.checkpoint_keys or ()), *public_key)
     if not keys:
         raise click.UsageError(
-            "no key to check signatures by: give --public-key or CLAIM_LEDGER_CHECKPOINT_KEYS"
+            "no key to check signatures with: give --public-key or CLAIM_LEDGER_CHECKPOINT_KEYS"
         )
     given = None if checkpoint is None else opened(checkpoint, keys)
     names = [ledger] if ledger else list(LEDGERS)
@@ -189,7 +189,7 @@ async def verify(
         message = f"it is of {given.origin}; expected one of {', '.join(names)}"
         raise click.BadParameter(message, param_hint="--checkpoint")
     if metrics is not None and not os.access(metrics.parent, os.W_OK):
-        warn(f"{metrics.parent} cannot be written, where --metrics is to be")
+        warn(f"--metrics: {metrics.parent} cannot be written")
     verdicts: list[Verdict] = []
     demands = Demands(policy, time_anchor)
     has_ring = has_master_keys(service.settings)

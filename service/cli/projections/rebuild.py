@@ -96,7 +96,7 @@ async def rebuild(
     models = _chosen(target, name, ledger)
     if park and all(model.kind == "inline" for model in models):
         raise click.UsageError(
-            f"The rows of {name} are written with the events, so that none can be parked. Mend the "
+            f"The rows of {name} are written with the events, so none can be parked. Fix the "
             "code that applies them."
         )
 

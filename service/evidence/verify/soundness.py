@@ -53,7 +53,7 @@ async def refuse_unsound(
         raise EvidenceFault(
             None,
             f"the first {checkpoint.size} events of {schema} are not what was signed: "
-            "`audit verify` tells more",
+            "`audit verify` shows more",
         )
 
 
