@@ -98,6 +98,7 @@ FIGURES = {
     "docs/privacy.md": [f"An upload URL lives for {minutes(UPLOAD_URLS)} minutes."],
     "docs/security.md": [
         f"{POSTS_PER_MINUTE} forms a minute for each person",
+        f"{POSTS_PER_MINUTE} forms a minute for each link",
         f"{PAGES_PER_MINUTE} pages a minute for each signed-in person",
         f"{TILES_A_MINUTE} requests a minute of each network",
         f"a sign-in link lives for {words(minutes(sign_in.LINK_LIFETIME))} minutes",

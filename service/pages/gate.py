@@ -10,8 +10,10 @@ from litestar.handlers import BaseRouteHandler
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
 from service.http.bodies import AnyRequest
+from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.ledger.events import Cause
+from service.ledger.service_keys import token_hash
 from service.pages.site_map import Page
 from service.pages.visit import AnyConnection, ProofNeeded, SignInNeeded, read_form, signed_in
 from service.partners.commands import PartnerCommands
@@ -56,16 +58,18 @@ def page_guard(
     Raises SignInNeeded, and ProofNeeded where the team's pages are asked for without a passkey
     (`staff_by_passkey`); refuses with `not_member`, for a partner of other people as for one that
     does not exist, `auth_partner_not_approved` and `not_staff`; with `rate_limited` whoever sends
-    too many forms or opens too many pages, unless they are the team's.
+    too many forms or opens too many pages, unless they are the team's; and too many forms by one
+    link, or from a network by links.
     """
 
     async def guard(connection: AnyConnection, handler: BaseRouteHandler) -> None:
         page: Page = handler.opt["page"]
         if page.who in {"public", "token"}:
+            await _charge_link(limiter, connection, page)
             return
         person, state = signed_in(connection), connection.scope["state"]
         if page.who != "staff":
-            await _charge(limiter, connection, person)
+            await _charge(limiter, connection, person.person_id)
         if page.who in {"member", "approved"}:
             partner_id: str = connection.path_params["partner_id"]
             member = await _member(partners, partner_id, person)
@@ -85,7 +89,7 @@ def page_guard(
         elif page.who == "staff":
             staff_id = await staff.by_address(person.address_hash)
             if staff_id is None:
-                await _charge(limiter, connection, person)
+                await _charge(limiter, connection, person.person_id)
                 raise Refusal("not_staff")
             if staff_by_passkey and not person.by_passkey:
                 raise ProofNeeded
@@ -112,11 +116,22 @@ def _keeping_forms(guard: PageGuard) -> PageGuard:
     return keeping
 
 
-async def _charge(limiter: RateLimiter, connection: AnyConnection, person: Person) -> None:
+async def _charge_link(limiter: RateLimiter, connection: AnyConnection, page: Page) -> None:
+    """Charge a form to the link that it is sent by, and to its network, which may have many."""
+    if page.who == "token" and _is_form(connection) and not page.charges_itself:
+        link = token_hash(connection.path_params["token"]).hex()
+        await _charge(limiter, connection, f"link {link}")
+        await _charge(limiter, connection, f"network {network_of(connection.scope)}")
+
+
+def _is_form(connection: AnyConnection) -> bool:
+    return connection.scope.get("method") == "POST"
+
+
+async def _charge(limiter: RateLimiter, connection: AnyConnection, payer: str) -> None:
     """Charge a form to whoever sent it: each may be an event, which is kept for ever; or a page."""
-    is_form = connection.scope.get("method") == "POST"
-    charge = limiter.charge_post if is_form else limiter.charge_page
-    allowance = await charge(person.person_id)
+    charge = limiter.charge_post if _is_form(connection) else limiter.charge_page
+    allowance = await charge(payer)
     if not allowance.admitted:
         raise Refusal("rate_limited", retry_after_seconds=allowance.retry_after_seconds)
 

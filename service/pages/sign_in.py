@@ -70,9 +70,11 @@ def sign_in_router(
             title = text(f"refused.{refusal.code}.title")
             return refused(request, refusal, title, text("sign_in.signed_in", email=person.email))
 
+    # Guesses by their network, and codes by their link: nobody who has one keeps out the browser
+    # that asked for it.
     @post(
         "/sign-in/{token:str}",
-        opt={"page": Page("token")},
+        opt={"page": Page("token", charges_itself=True)},
         exception_handlers=answered({SessionChanged: _look_again}),
     )
     async def redeem(request: AnyRequest, token: PathText) -> Html:

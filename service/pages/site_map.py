@@ -33,11 +33,13 @@ class Page:
     """`place` is the text that names a place in the navigation: the first page there leads it.
 
     `group` is the text that names what the place belongs to, where the navigation has groups.
+    The guard charges forms that are sent by a link, but for a handler that `charges_itself`.
     """
 
     who: Who
     place: str = ""
     group: str = ""
+    charges_itself: bool = False
 
 
 class RoutedPage(NamedTuple):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from service.http.rate_limit.limiter import POSTS_PER_MINUTE
 from tests.pages.customers import EMAIL, business, link_of, onboarding, refused
 from tests.pages.forms import forms_of
 from tests.pages.visitor import Visitor, local
@@ -435,3 +436,33 @@ async def test_a_partner_s_domain_stands_beside_its_name(world):
         one = replace(partner, partner_id=partner_id, keys={"live": key.token})
         for path in (await link_of(one), await onboarding(world, one, f"{domain}@example.com")):
             assert f"<strong>{domain}</strong>" in (await Visitor(world).get(path)).text
+
+
+async def test_a_link_takes_so_many_forms_a_minute(world):
+    """From however many networks; its page can still be opened, and other links take theirs."""
+    partner = await world.partner()
+    taken = await onboarding(world, partner, "taken@example.com")
+    await business(world, "Taken", "taken@example.com")
+    statuses = [
+        (await Visitor(world, f"192.0.2.{number}").post(taken, company_name="Taken")).status_code
+        for number in range(POSTS_PER_MINUTE)
+    ]
+    assert statuses == [422] * POSTS_PER_MINUTE
+    visitor = Visitor(world, "192.0.2.99")
+    answer = await visitor.post(taken, company_name="Taken")
+    refused(answer, 429, "rate_limited")
+    assert 0 < int(answer.headers["retry-after"]) <= 60
+    assert (await visitor.get(taken)).status_code == 200
+    other = await onboarding(world, partner)
+    assert (await visitor.post(other, company_name="New")).status_code == 303
+
+
+async def test_a_network_sends_so_many_forms_by_links(world):
+    """Whichever links they are, known or not; other networks send theirs."""
+    link = await onboarding(world, await world.partner())
+    visitor = Visitor(world, "192.0.2.1")
+    for number in range(POSTS_PER_MINUTE):
+        refused(await visitor.post(f"/onboarding/guess-{number}"), 400, "magic_link_invalid")
+    refused(await visitor.post(link, company_name="New"), 429, "rate_limited")
+    other = await Visitor(world, "192.0.2.2").post(link, company_name="New")
+    assert other.status_code == 303

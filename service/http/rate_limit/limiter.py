@@ -22,7 +22,8 @@ _PREFIX: Final = "{claim-ledger}:rate"
 SIGN_INS_PER_MINUTE: Final = 20
 """Attempts to sign in, and guessed links, of a network."""
 POSTS_PER_MINUTE: Final = 60
-"""Forms that a signed-in person can send: each may be an event, which is kept for ever."""
+"""Forms that a signed-in person can send, or that can be sent by one link, or from a network by
+links: each may be an event, which is kept for ever."""
 PAGES_PER_MINUTE: Final = 300
 """Pages that a signed-in person can open: more than people do, and no work without end."""
 LOOK_UPS_PER_SECOND: Final = 50
@@ -96,9 +97,9 @@ class RateLimiter:
         key = f"{_PREFIX}:sign-in:{_hidden(network)}"
         return await self._take(self._sign_ins, network, key)
 
-    async def charge_post(self, person_id: str) -> Allowance:
-        """Charge a form to the signed-in person who sent it."""
-        return await self._take(self._posts, person_id, f"{_PREFIX}:post:{_hidden(person_id)}")
+    async def charge_post(self, sender: str) -> Allowance:
+        """Charge a form to the signed-in person, or to the link or the network, that sent it."""
+        return await self._take(self._posts, sender, f"{_PREFIX}:post:{_hidden(sender)}")
 
     async def charge_page(self, person_id: str) -> Allowance:
         """Charge a page to the signed-in person who opened it."""
