@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from service.core.shared import retrieved
+from service.core.visitors import for_everybody
 from service.facts.partners import (
     ApiKeyIssued,
     ApiKeyRebound,
@@ -117,7 +118,8 @@ class PartnersReader:
         ask = (partner_id, *last, *boundaries)
         reading = self._readings.get(ask)
         if reading is None:
-            reading = asyncio.create_task(self._learn(partner_id, last))
+            learning = self._learn(partner_id, last)
+            reading = asyncio.create_task(learning, context=for_everybody())
             self._readings[ask] = reading
             reading.add_done_callback(lambda _: self._readings.pop(ask))
             reading.add_done_callback(retrieved)

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Generic, TypeVar
 
+from service.core.visitors import for_everybody
+
 _T = TypeVar("_T")
 
 
@@ -30,7 +32,7 @@ class Shared(Generic[_T]):
         if self._made is not None and self._monotonic() < self._fresh_until:
             return self._made
         if self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run())
+            self._running = asyncio.create_task(self._run(), context=for_everybody())
             self._running.add_done_callback(retrieved)
         return await asyncio.shield(self._running)
 

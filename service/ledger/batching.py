@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
+from service.core.visitors import for_everybody
 from service.ledger.database import LedgerUnavailable
 from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, StreamLocked, locked_seconds
 
@@ -164,7 +165,7 @@ class Batcher(Generic[CommandT, OutcomeT]):
             lane.append(entry)
         if self._idle:
             self._idle -= 1
-            task = asyncio.create_task(self._work())
+            task = asyncio.create_task(self._work(), context=for_everybody())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 

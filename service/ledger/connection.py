@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import asyncpg
 from asyncpg.protocol import protocol
 
+from service.core.visitors import for_everybody
 from service.ledger.dates import read_every_date
 
 CONNECT_SECONDS_MAX: Final = 5.0
@@ -163,7 +164,8 @@ class Drain:
 
     def take(self, lender: Lender, connection: LedgerConnection, *, reuse: bool) -> None:
         """Take a connection, and return at once; its lender gets it back when it is settled."""
-        task = asyncio.create_task(self._settle(lender, connection, reuse=reuse))
+        settling = self._settle(lender, connection, reuse=reuse)
+        task = asyncio.create_task(settling, context=for_everybody())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,7 +1,7 @@
 """The adapter to PostgreSQL: three pools for each ledger; the driver's errors end here.
 
 Reads, writes and background work have separate connections. So a commit that waits for a replica
-delays no read, and a mail server that hangs delays no request.
+delays no read, and a mail server that hangs delays no request. Of each pool, pages have a share.
 """
 
 import asyncio
@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 import asyncpg
 from asyncpg.pgproto import pgproto
 
+from service.core.visitors import visitor
 from service.ledger.connection import (
     CONNECT_SECONDS_MAX,
     Accept,
@@ -24,6 +25,7 @@ from service.ledger.connection import (
 )
 from service.ledger.connection_pool import ConnectionPool
 from service.ledger.limits import BACKGROUND_SECONDS, Limits, local_limits
+from service.ledger.page_share import PageShare, VisitorsTurn
 from service.ledger.session import SESSION
 from service.ledger.sql import Sql, queries
 
@@ -101,6 +103,7 @@ class Pool:
         self._drain = drain
         self._accept = accept
         self._pool: ConnectionPool | None = None
+        self._pages: PageShare | None = None
         # Set where a session cannot have the limits of its pool, and each transaction sets them.
         self._local_limits = False
 
@@ -122,10 +125,13 @@ class Pool:
             statement_cache_size=0 if is_pooled else 100,
         )
         self._pool = ConnectionPool(connecting, self.size)
+        self._pages = PageShare(self._pool, self.size)
 
     def connection(self, deadline: float | None = None) -> "_Lent":
         """Lend a connection, under one deadline for waiting and work together."""
-        return _Lent(self.pool, self._drain, deadline or self.deadline_seconds)
+        whose = visitor()
+        lender = self.pool if whose is None or self._pages is None else self._pages.of(whose)
+        return _Lent(lender, self._drain, deadline or self.deadline_seconds)
 
     @asynccontextmanager
     async def transaction(self, deadline: float | None = None) -> AsyncGenerator[Connection, None]:
@@ -181,7 +187,7 @@ class _Lent:
 
     __slots__ = ("_connection", "_deadline", "_drain", "_pool")
 
-    def __init__(self, pool: ConnectionPool, drain: Drain, seconds: float) -> None:
+    def __init__(self, pool: ConnectionPool | VisitorsTurn, drain: Drain, seconds: float) -> None:
         self._pool = pool
         self._drain = drain
         self._deadline = asyncio.timeout(seconds)

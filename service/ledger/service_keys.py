@@ -15,6 +15,7 @@ import structlog
 
 from service.core.ids import base32, base62
 from service.core.shared import Shared
+from service.core.visitors import for_everybody
 from service.ledger.database import Connection, Database, LedgerError, Row
 from service.ledger.encryption import KEY_BYTES, KeyGone, KeyUnknown, MasterKeys
 from service.ledger.event_macs import FIRST_KEY, EventKeys, key_of_ledger
@@ -235,7 +236,8 @@ class ServiceKeyStore:
     def _read_events_soon(self) -> None:
         if self._reading is None or self._reading.done():
             self._asked_at = asyncio.get_running_loop().time()
-            self._reading = asyncio.create_task(self._read_events_beside())
+            reading = self._read_events_beside()
+            self._reading = asyncio.create_task(reading, context=for_everybody())
 
     async def add_event_key(self, connection: Connection) -> tuple[int, datetime]:
         """Draw the next event key, once the secrets are there, in the caller's transaction.

@@ -9,6 +9,7 @@ from litestar.handlers import BaseRouteHandler
 
 from projections.partners.reader import PartnersReader
 from service.core.errors import Refusal
+from service.core.visitors import is_visited_by
 from service.http.bodies import AnyRequest
 from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
@@ -86,6 +87,7 @@ def page_guard(
             if page.who == "approved" and member.status != "approved":
                 raise Refusal("auth_partner_not_approved")
             state["member"] = member
+            is_visited_by(f"partner {partner_id}")  # however many people a partner has
         elif page.who == "staff":
             staff_id = await staff.by_address(person.address_hash)
             if staff_id is None:

@@ -9,8 +9,10 @@ from litestar.exceptions import HTTPException
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
+from service.core.visitors import visited_by
 from service.http import responses
 from service.http.bodies import AnyRequest
+from service.http.client_address import network_of
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.home import Landings
@@ -48,7 +50,8 @@ class Unrouted:
 
     async def recognise(self, request: AnyRequest) -> None:
         """Put into the request's state who asks, and which areas they have."""
-        with suppress(LedgerError, KeyUnknown, Refusal):  # the page is shown to nobody, then
+        network = visited_by(f"network {network_of(request.scope)}")
+        with network, suppress(LedgerError, KeyUnknown, Refusal):  # shown to nobody, then
             await self.visits.recognise(request.scope)
             request.scope["state"]["areas"] = await self._areas(request)
 

@@ -20,6 +20,7 @@ from litestar.middleware import ASGIMiddleware
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from service.core.errors import Refusal
+from service.core.visitors import is_visited_by, visited_by
 from service.http.bodies import AnyRequest, read_body
 from service.http.client_address import network_of
 from service.ledger.service_keys import Secrets, ServiceKeyStore
@@ -95,6 +96,10 @@ class Visits(ASGIMiddleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         """Put the person, the session and the form's token into the request's state."""
+        with visited_by(f"network {network_of(scope)}"):
+            await self._visit(scope, receive, send, next_app)
+
+    async def _visit(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
         state = scope["state"]
         state["headers"].update(HEADERS)
         state["person"] = state["session"] = state["csrf"] = None
@@ -115,6 +120,7 @@ class Visits(ASGIMiddleware):
             return
         keys = state["keys"] = await self.secrets.get()
         if person is not None:
+            is_visited_by(f"person {person.person_id}")
             state["person"], state["session"] = person, token
             state["csrf"] = form_token(keys, person)
 

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from service.core.shared import Shared
+from service.core.visitors import visited_by, visitor
 
 
 class Made:
@@ -71,3 +72,13 @@ async def test_one_who_gives_up_stops_nobody_else():
     with pytest.raises(asyncio.CancelledError):
         await impatient
     assert await patient == 1
+
+
+async def test_a_run_is_no_visitors():
+    """Whoever asks first may have to wait for their own pages; the others do not wait with them."""
+
+    async def whose():
+        return visitor()
+
+    with visited_by("person 1"):
+        assert (visitor(), await Shared(whose).get()) == ("person 1", None)
