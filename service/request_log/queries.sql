@@ -110,6 +110,32 @@ select
         where exists(select from ledger.claim_documents as d where d.claim_id = c.claim_id offset 0)
     ) as found
 
+-- name: looked_to
+-- Down to which minute a page of calls that match a filter looks: as many counts ($8) lie between it and
+-- the newest of them. No row where the page can look at all of them.
+select c.minute
+from (
+    select min(first_at) as first_at, least(max(last_at), $2::timestamptz) as last_at
+    from ledger.request_days
+    where
+        partner_id = $1
+        and day <= coalesce(($2::timestamptz at time zone 'UTC')::date, 'infinity')
+        and ($4::text is null or code = $4)
+        and ($5::text is null or key_id = $5)
+        and ($6::text is null or method || ' ' || route = $6)
+        and ($7::smallint is null or status / 100 = $7)
+) as d
+cross join lateral (
+    select one.minute
+    from ledger.request_counts as one
+    where
+        one.partner_id = $1 and one.minute <= d.last_at
+        and (one.minute, '') < (coalesce($2::timestamptz, 'infinity'), coalesce($3::text, ''))
+    order by one.minute desc
+    offset $8 limit 1
+) as c
+where c.minute > d.first_at
+
 -- name: one
 -- One call of a partner's.
 select request_id, key_id, at, method, route, status, code, duration_ms, outcome
@@ -129,7 +155,8 @@ limit $4
 -- The same as `page`, of calls that match a filter; each part of it may be null. The counts say on
 -- which days there are any, from when to when, and in which minutes, so that rare calls are found
 -- among millions. Every minute has at least one, except the one in which the previous page ended:
--- one minute more than there are rows on a page is enough.
+-- one minute more than there are rows on a page is enough. Minutes before a given one ($9, which may
+-- be null) are not looked at.
 select r.request_id, r.key_id, r.at, r.method, r.route, r.status, r.code, r.duration_ms
 from (
     select m.minute
@@ -139,6 +166,7 @@ from (
         where
             partner_id = $1
             and day <= coalesce(($2::timestamptz at time zone 'UTC')::date, 'infinity')
+            and day >= coalesce(($9::timestamptz at time zone 'UTC')::date, '-infinity')
             and ($5::text is null or code = $5)
             and ($6::text is null or key_id = $6)
             and ($7::text is null or method || ' ' || route = $7)
@@ -153,6 +181,7 @@ from (
             c.partner_id = $1
             and c.minute >= d.first_at and c.minute <= d.last_at
             and c.minute <= coalesce($2::timestamptz, 'infinity')
+            and c.minute >= coalesce($9::timestamptz, '-infinity')
             and ($5::text is null or c.code = $5)
             and ($6::text is null or c.key_id = $6)
             and ($7::text is null or c.method || ' ' || c.route = $7)

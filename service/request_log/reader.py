@@ -12,6 +12,9 @@ from service.request_log.retention import KEPT
 _SQL = queries("service.request_log")
 
 PAGE: Final = 50
+COUNTS_MAX: Final = 50_000
+"""Counts that a filtered page looks through: some tens of milliseconds. A partner has as many in a
+minute as it calls endpoints by different keys, with different outcomes."""
 LOOKED_MAX: Final = 1_000
 """Claims at either end of a partner's that are looked at for a document."""
 
@@ -32,10 +35,14 @@ class Filter(NamedTuple):
 
 
 class CallPage(NamedTuple):
-    """Calls, newest first; `before` is where the next page begins, None on the last page."""
+    """Calls, newest first; `before` is where the next page begins, None on the last page.
+
+    `looked_to` is the minute at which a page ends that would have had to look through too much.
+    """
 
     calls: list[Row]
     before: tuple[datetime, str] | None
+    looked_to: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +62,26 @@ class RequestsReader:
         before: tuple[datetime, str] | None,
         limit: int = PAGE,
     ) -> CallPage:
-        """Return up to `limit` calls from before (at, request_id) on."""
+        """Return up to `limit` calls from before (at, request_id) on.
+
+        Of those that match a filter, fewer where they are rare among more than COUNTS_MAX counts.
+        """
         # One row more than a page has shows whether there is a next one.
-        given = (partner_id, *(before or (None, None)), limit + 1)
+        place, reads = before or (None, None), self.database.reads
+        looked_to: datetime | None = None
         if wanted == Filter():
-            rows = await self.database.reads.fetch(_SQL.page, *given)
+            rows = await reads.fetch(_SQL.page, partner_id, *place, limit + 1)
         else:
-            rows = await self.database.reads.fetch(_SQL.page_filtered, *given, *wanted)
+            given = (partner_id, *place, *wanted, COUNTS_MAX)
+            row = await reads.fetchrow(_SQL.looked_to, *given)
+            looked_to = None if row is None else row["minute"]
+            given = (partner_id, *place, limit + 1, *wanted, looked_to)
+            rows = await reads.fetch(_SQL.page_filtered, *given)
         calls = rows[:limit]
-        last = (calls[-1]["at"], calls[-1]["request_id"]) if len(rows) > limit else None
-        return CallPage(calls, last)
+        if len(rows) > limit:
+            return CallPage(calls, (calls[-1]["at"], calls[-1]["request_id"]))
+        # No request id comes before the empty one: calls of that moment itself were looked at.
+        return CallPage(calls, looked_to and (looked_to, ""), looked_to)
 
     async def one(self, partner_id: str, request_id: str) -> Row | None:
         """Return one of the partner's calls, or None."""

@@ -33,12 +33,13 @@ _FILL = (
         'case-' || n, 'user-' || n % 5000, '["inv-1"]', 'triage', now() - n * interval '30 seconds'
     from generate_series(1, {claims}) as n
     """,
-    # All within the thirty days that are kept: more than a year of 10 million leaves there. The
-    # real claim's call is noted meanwhile, perhaps: hence `do nothing`.
+    # All within the thirty days that are kept, by fifty keys: more than a year of 10 million leaves
+    # there. The real claim's call is noted meanwhile, perhaps: hence `do nothing`.
     """
     insert into live.requests (request_id, partner_id, key_id, at, method, route, status, code,
         duration_ms)
-    select 'req_' || lpad(n::text, 26, '0'), '{partner}', '{key}',
+    select 'req_' || lpad(n::text, 26, '0'), '{partner}',
+        'key_' || lpad((1 + n % 50)::text, 26, '0'),
         now() - interval '30 days' * (n / {requests}::float8),
         case n % 3 when 0 then 'GET' else 'POST' end,
         case n % 3 when 0 then '/v1/claims' when 1 then '/v1/claims' else '/v1/onboardings' end,

@@ -5,15 +5,18 @@ import csv
 import html
 import io
 import re
+from datetime import timedelta
 
 import pytest
 from litestar import Request
 
+from service.core.clock import system_clock
 from service.core.errors import Refusal, invalid
 from service.facts.partners import ApiKeyIssued, partner_stream
 from service.ledger.database import LedgerUnavailable
 from service.pages.console import csv_file
 from service.pages.console.csv_file import PAGES_MAX, ROWS_MAX, CsvFiles
+from service.request_log.log import RequestLogEntry
 from service.request_log.outcome import OUTCOME_BYTES_MAX, Outcome, outcome_of, read_outcome
 from tests.pages.visitor import Visitor
 from tests.world import STAFF, claim_body
@@ -40,6 +43,34 @@ def text_of(page):
     """Return what a page says."""
     bare = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", page, flags=re.DOTALL)
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", bare)))
+
+
+async def test_a_filtered_page_of_calls_says_how_far_it_looked(world, developer, monkeypatch):
+    """It leads on to older calls, where it found some as where it found none."""
+    visitor, partner = developer
+    now, log = system_clock(), world.observed.request_log
+    for number, minutes in enumerate([1, 2, 3, 60, 61, 62]):
+        code = "conflict" if minutes in {1, 62} else ""
+        at = now - timedelta(minutes=minutes)
+        log.add(
+            "live",
+            RequestLogEntry(
+                *(f"req_{number}", partner.partner_id, "key_1", at),
+                *("GET", "/v1/claims", 409 if code else 200, code, 1.0),
+            ),
+        )
+    await log.flush()
+    monkeypatch.setattr("service.request_log.reader.COUNTS_MAX", 2)
+    path, query, texts = f"/console/{partner.partner_id}/requests", "?code=conflict", []
+    while query:
+        page = await visitor.get(f"{path}{html.unescape(query)}")
+        texts.append(text_of(page.text))
+        older = re.search(r'href="(\?[^"]*before=[^"]*)"', page.text)
+        query = older and older[1]
+    assert ["req_0" in one for one in texts] == [True, *[False] * (len(texts) - 1)]
+    assert "Only calls since" in texts[0]
+    assert all("There are older calls. Look further" in one for one in texts[1:-1])
+    assert ("req_5" in texts[-1], "calls since" in texts[-1]) == (True, False)
 
 
 async def test_a_call_says_what_was_wrong_and_what_a_repeat_met(world, developer):

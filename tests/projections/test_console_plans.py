@@ -21,7 +21,10 @@ LINKS = queries("projections.connect_links")
 ONBOARDINGS = queries("projections.onboardings").page_of_partner
 CALLS = queries("service.request_log").page
 DOCUMENTS = queries("service.request_log").has_documents
+LOOKED_TO = queries("service.request_log").looked_to
 FILTERED = queries("service.request_log").page_filtered
+COUNTS = 2_000
+"""That a page of calls looks through, of 36,000."""
 
 PAGES = [
     *(
@@ -156,15 +159,24 @@ def test_claims_are_looked_through_for_a_document_up_to_a_bound(filled, generic)
         "null, null, 'POST /v1/claims', null",
         "null, null, null, 4::smallint",
         "'none', null, null, null",
+        "null, 'key_rare', null, null",
+        "'claim_conflict', 'key_0', null, null",
     ],
 )
 @pytest.mark.parametrize("before", ["null, null", "'2026-02-20 12:34:56', ''"])
 def test_rare_calls_are_found_without_reading_the_rest(filled, wanted, before, generic):
-    """Of 40,000 calls only those of a few minutes are read."""
-    types = "text, timestamptz, text, int, text, text, text, smallint"
-    nodes = explained(filled, FILTERED, types, f"'ptn_1', {before}, 51, {wanted}", generic)
-    calls = [node for node in nodes if node.get("Relation Name") == "requests"]
-    assert sum(rows_read(node) for node in calls) <= ROWS / 50, json.dumps(nodes)
+    """Of 40,000 calls only those of a few minutes are read, and of as many counts, few, too."""
+    types = "text, timestamptz, text, text, text, text, smallint, int"
+    given = f"'ptn_1', {before}, {wanted}, {COUNTS}"
+    nodes = explained(filled, LOOKED_TO, types, given, generic)
+    assert _rows_of("request_counts", nodes) <= COUNTS + 1, json.dumps(nodes)
+    row = filled.execute(f"execute page ({given})").fetchone()
+    looked_to = f"'{row[0].isoformat()}'" if row else "null"
+    types = "text, timestamptz, text, int, text, text, text, smallint, timestamptz"
+    given = f"'ptn_1', {before}, 51, {wanted}, {looked_to}"
+    nodes = explained(filled, FILTERED, types, given, generic)
+    assert _rows_of("requests", nodes) <= ROWS / 50, json.dumps(nodes)
+    assert _rows_of("request_counts", nodes) <= COUNTS + 10, json.dumps(nodes)
 
 
 @pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
@@ -177,6 +189,10 @@ def test_an_onboarding_is_found_by_id_or_stream_alone(filled, generic):
     scans = [node for node in nodes if node.get("Relation Name") == "onboardings"]
     assert scans
     assert sum(rows_read(node) for node in scans) <= 1, json.dumps(nodes)
+
+
+def _rows_of(table, nodes):
+    return sum(rows_read(node) for node in nodes if node.get("Relation Name") == table)
 
 
 def explained(owner, sql, types, given, generic):

@@ -143,6 +143,25 @@ async def test_filters_combine(world, wanted, expected):
     assert await ids(world, wanted) == expected
 
 
+async def test_a_filtered_page_looks_through_so_much_and_leads_on(world, monkeypatch):
+    """It says from where it looked; together, the pages have each call once, and then they end."""
+    monkeypatch.setattr("service.request_log.reader.COUNTS_MAX", 10)
+    log = log_on(world)
+    for number in range(0, 3000, 20):
+        log.add("live", call(number))
+    for number in (1, 701, 2001):
+        log.add("live", call(number, key_id="key_rare"))
+    await log.flush()
+    found, before, looked_to = [], None, []
+    while before is not None or not looked_to:
+        page = await reader(world).page("ptn_1", Filter(key_id="key_rare"), before)
+        found += [row["request_id"] for row in page.calls]
+        before = page.before
+        looked_to.append(page.looked_to)
+    assert found == ["req_00001", "req_00701", "req_02001"]
+    assert [one and f"{one:%H:%M}" for one in looked_to] == ["11:50", "11:40", "11:29", None]
+
+
 async def test_excess_entries_are_dropped_and_counted(world, monkeypatch):
     """The oldest are dropped, and the rest is written."""
     monkeypatch.setattr(request_log, "WAITING_MAX", 3)

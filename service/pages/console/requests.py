@@ -61,6 +61,7 @@ def requests_router(
             mode=mode,
             wanted=wanted,
             calls=[shown(row) for row in found.calls],
+            looked_to=found.looked_to,
             until="" if until is None else f"{until:%Y-%m-%dT%H:%M:%S}",
             kept=_query(wanted._replace(key_id=None), until),  # a key is one mode's alone
             newest=_query(wanted, None, mode=mode),
