@@ -1,5 +1,5 @@
 -- name: add_entries
--- Inserts calls and counts them by the minute and by the day, in one round trip. A batch that is
+-- Inserts calls and counts them by the minute, the hour and the day, in one round trip. A batch that is
 -- written twice, because its response was lost, counts once.
 with noted as (
     insert into ledger.requests (
@@ -21,6 +21,21 @@ with noted as (
     order by 1, 2, 3, 4, 5, 6, 7
     on conflict (partner_id, minute, status, code, method, route, key_id)
     do update set requests = c.requests + excluded.requests
+), hours as (
+    insert into ledger.request_hours as h (
+        partner_id, hour, method, route, requests, limited, refused
+    )
+    select
+        partner_id, date_trunc('hour', at, 'UTC'), method, route, count(*),
+        count(*) filter (where status = 429),
+        count(*) filter (where status >= 400 and status <> 429)
+    from noted
+    group by 1, 2, 3, 4
+    order by 1, 2, 3, 4
+    on conflict (partner_id, hour, method, route) do update set
+        requests = h.requests + excluded.requests,
+        limited = h.limited + excluded.limited,
+        refused = h.refused + excluded.refused
 )
 insert into ledger.request_days as d (
     partner_id, day, status, code, method, route, key_id, requests, first_at, last_at
@@ -41,6 +56,20 @@ on conflict (partner_id, day, status, code, method, route, key_id) do update set
 with gone as (
     delete from ledger.request_days
     where day < ($1::timestamptz at time zone 'UTC')::date
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: delete_hours
+-- The same of hours.
+with gone as (
+    delete from ledger.request_hours
+    where
+        partner_id = any(array(
+            select distinct partner_id from ledger.request_days
+            where day <= ($1::timestamptz at time zone 'UTC')::date
+        ))
+        and hour < $1
     returning 1
 )
 select count(*) as deleted from gone
@@ -227,15 +256,21 @@ select * from unnest($1::text[], $2::timestamptz[]) as one (key_id, used_at) ord
 on conflict (key_id) do update set used_at = greatest(k.used_at, excluded.used_at)
 
 -- name: usage
--- A partner's calls by the minute or the hour ($3, of UTC) and by endpoint, from a minute on; slots
--- without calls are left out.
+-- A partner's calls by the minute and by endpoint, from a minute on; slots without calls are left out.
 select
-    date_trunc($3, minute, 'UTC') as slot, method, route, sum(requests)::bigint as requests,
+    minute as slot, method, route, sum(requests)::bigint as requests,
     coalesce(sum(requests) filter (where status = 429), 0)::bigint as limited,
     coalesce(sum(requests) filter (where status >= 400 and status <> 429), 0)::bigint as refused
 from ledger.request_counts
 where partner_id = $1 and minute >= $2
 group by 1, 2, 3 order by 1, 2, 3
+
+-- name: usage_of_hours
+-- The same by the hour (of UTC), from an hour on, read from the counts of hours.
+select hour as slot, method, route, requests, limited, refused
+from ledger.request_hours
+where partner_id = $1 and hour >= $2
+order by hour, method, route
 
 -- name: usage_of_days
 -- The same by the day, from a day on, read from the counts of days.

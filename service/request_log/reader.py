@@ -108,4 +108,5 @@ class RequestsReader:
         reads = self.database.reads
         if unit == "day":
             return await reads.fetch(_SQL.usage_of_days, partner_id, since.astimezone(UTC).date())
-        return await reads.fetch(_SQL.usage, partner_id, since, unit)
+        statement = _SQL.usage_of_hours if unit == "hour" else _SQL.usage
+        return await reads.fetch(statement, partner_id, since)

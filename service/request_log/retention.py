@@ -44,7 +44,8 @@ class Retention:
                     if rows < ROWS_MAX:
                         break
                     await asyncio.sleep(PAUSE_SECONDS)
-            total += await _delete(database, _SQL.delete_days, before)
+            for statement in (_SQL.delete_hours, _SQL.delete_days):
+                total += await _delete(database, statement, before)
         return total
 
     async def _run(self) -> None:

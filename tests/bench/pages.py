@@ -57,6 +57,13 @@ _FILL = (
     from live.requests group by 1, 2, 3, 4, 5, 6, 7 on conflict do nothing
     """,
     """
+    insert into live.request_hours (partner_id, hour, method, route, requests, limited, refused)
+    select partner_id, date_trunc('hour', at, 'UTC'), method, route, count(*),
+        count(*) filter (where status = 429),
+        count(*) filter (where status >= 400 and status <> 429)
+    from live.requests group by 1, 2, 3, 4 on conflict do nothing
+    """,
+    """
     insert into live.request_days (partner_id, day, status, code, method, route, key_id,
         requests, first_at, last_at)
     select partner_id, (at at time zone 'UTC')::date, status, code, method, route,

@@ -49,3 +49,9 @@ select
     min(at), max(at)
 from live.requests
 group by 1, 2, 3, 4, 5, 6, 7;
+
+insert into live.request_hours (partner_id, hour, method, route, requests, limited, refused)
+select partner_id, date_trunc('hour', at, 'UTC'), method, route, count(*),
+    count(*) filter (where status = 429),
+    count(*) filter (where status >= 400 and status <> 429)
+from live.requests group by 1, 2, 3, 4;

@@ -21,6 +21,7 @@ LINKS = queries("projections.connect_links")
 ONBOARDINGS = queries("projections.onboardings").page_of_partner
 CALLS = queries("service.request_log").page
 DOCUMENTS = queries("service.request_log").has_documents
+HOURS = queries("service.request_log").usage_of_hours
 LOOKED_TO = queries("service.request_log").looked_to
 FILTERED = queries("service.request_log").page_filtered
 COUNTS = 2_000
@@ -189,6 +190,15 @@ def test_an_onboarding_is_found_by_id_or_stream_alone(filled, generic):
     scans = [node for node in nodes if node.get("Relation Name") == "onboardings"]
     assert scans
     assert sum(rows_read(node) for node in scans) <= 1, json.dumps(nodes)
+
+
+@pytest.mark.parametrize("generic", ["force_generic_plan", "force_custom_plan"])
+def test_usage_is_read_from_few_rows(filled, generic):
+    """By the hour, one for each endpoint, however many keys there are."""
+    given = "'ptn_1', '2026-02-20 12:00'"
+    nodes = explained(filled, HOURS, "text, timestamptz", given, generic)
+    assert {node.get("Relation Name") for node in nodes} <= {"request_hours", None}
+    assert 24 < _rows_of("request_hours", nodes) <= ROWS / 50, json.dumps(nodes)
 
 
 def _rows_of(table, nodes):

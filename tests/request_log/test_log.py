@@ -1,6 +1,7 @@
 """The request log: each call once, without delay, bounded, deleted after thirty days."""
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 
@@ -62,7 +63,28 @@ async def test_a_call_is_written_once(world):
     (seen,) = await reader(world).seen("ptn_1")
     assert (seen["requests"], seen["first_at"]) == (1, call(1).at)
     (minute,) = await reader(world).usage("ptn_1", NOW - timedelta(hours=1), "minute")
-    assert minute["requests"] == 1
+    (hour,) = await reader(world).usage("ptn_1", NOW - timedelta(hours=1), "hour")
+    assert minute["requests"] == hour["requests"] == 1
+
+
+async def test_an_hour_is_one_row_of_each_endpoint(world):
+    """Whatever keys and codes there are: a page of usage reads no more than it shows."""
+    log = log_on(world)
+    for number, (key, status) in enumerate(product(["key_1", "key_2"], [201, 400, 409, 429]), 1):
+        code = "" if status == 201 else f"code_{status}"
+        log.add("live", call(number, key_id=key, status=status, code=code))
+        if number % 3 == 0:
+            await log.flush()
+    await log.flush()
+    (hour,) = await reader(world).usage("ptn_1", NOW - timedelta(hours=1), "hour")
+    assert dict(hour) == {
+        "slot": NOW - timedelta(hours=1),
+        "method": "POST",
+        "route": "/v1/claims",
+        "requests": 8,
+        "limited": 2,
+        "refused": 4,
+    }
 
 
 async def test_the_key_remembers_its_last_use(world):
@@ -230,7 +252,7 @@ async def test_a_backlog_is_deleted_in_batches(world, monkeypatch):
         log.add("live", call(number, at=NOW - timedelta(days=40, minutes=number)))
     await log.flush()
     databases = [one.ledger.database for one in world.service.modes.values()]
-    assert await Retention(databases, lambda: NOW).delete_expired() == 5 + 5 + 1
+    assert await Retention(databases, lambda: NOW).delete_expired() == 5 + 5 + 2 + 1
     assert await ids(world) == []
 
 
@@ -242,12 +264,13 @@ async def test_calls_are_deleted_after_thirty_days(world):
     await log.flush()
     databases = [one.ledger.database for one in world.service.modes.values()]
     calls = Retention(databases, lambda: NOW)
-    assert await calls.delete_expired() == 3
+    assert await calls.delete_expired() == 4
     assert await calls.delete_expired() == 0
     assert await ids(world) == ["req_00002"]
     (seen,) = await reader(world).seen("ptn_1")
     assert seen["requests"] == 1
-    assert len(await reader(world).usage("ptn_1", NOW - timedelta(days=40), "minute")) == 1
+    for unit in ("minute", "hour", "day"):
+        assert len(await reader(world).usage("ptn_1", NOW - timedelta(days=40), unit)) == 1
 
 
 async def test_a_clock_that_is_ahead_deletes_nothing(world):

@@ -1,7 +1,7 @@
 """`/console/{partner_id}/usage`: calls of an hour to thirty days, as a chart and tables.
 
 The limit is one for all keys of both modes (contract section 8), so the chart shows both. Spans of
-days are read from the counts by the day, of which there are few.
+hours and days are read from the counts by the hour and the day, of which there are few.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
