@@ -4,7 +4,7 @@ While anybody's snapshot is open, the queue keeps what was deleted from it since
 it from its beginning passes all of that each time.
 """
 
-import asyncio
+from time import monotonic
 from typing import Final, NamedTuple
 
 from service.ledger.database import Connection, Database, Row, always
@@ -48,6 +48,7 @@ class Floor:
 
     async def waits(self, connection: Connection) -> bool:
         """Return whether there may be anything to number; raise the floor where that is safe."""
+        asked = monotonic()
         probe = _SQL.sequencer_probe.on(self._database.schema)
         seen = always(await connection.fetchrow(probe, self.append_id))
         # A log that ends below the floor was restored while this process ran, perhaps.
@@ -55,25 +56,26 @@ class Floor:
             self.forget()
             return True
         if self._database.shares_snapshots:
-            self._raise(seen)
+            self._raise(seen, asked)
         return seen["oldest"] is not None
 
     def forget(self) -> None:
         """Begin below everything again."""
         self.append_id, self._mark = LOWEST, None
 
-    def _raise(self, seen: Row) -> None:
-        oldest, mark, now = seen["oldest"], self._mark, asyncio.get_running_loop().time()
+    def _raise(self, seen: Row, asked: float) -> None:
+        """Raise the floor by what was seen after the time `asked`, perhaps long ago."""
+        oldest, mark = seen["oldest"], self._mark
         if mark is None:
-            self._mark = _Mark(seen["last"], now)
+            self._mark = _Mark(seen["last"], monotonic())
         elif mark.next_transaction is None:
-            if now >= mark.at + MARK_SECONDS:
+            if asked >= mark.at + MARK_SECONDS:
                 self._mark = mark._replace(next_transaction=seen["next"])
         elif seen["xmin"] >= mark.next_transaction and (oldest is None or oldest > mark.append_id):
             self.append_id, self._mark = max(self.append_id, mark.append_id), None
 
     async def _waits_below(self, connection: Connection) -> bool:
-        now = asyncio.get_running_loop().time()
+        now = monotonic()
         if self.append_id == LOWEST or now < self._looked_back_at + LOOK_BACK_SECONDS:
             return False
         self._looked_back_at = now  # before a look that may take too long

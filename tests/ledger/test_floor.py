@@ -1,6 +1,7 @@
 """What is numbered already costs no look at the queue, and nothing is left there for that."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 from uuid import uuid4
 
 import psycopg
@@ -176,6 +177,36 @@ async def test_the_floor_stays_below_an_id_whose_transaction_begins_after_the_ma
             assert floor.append_id < drawn < numbered
         assert not await floor.waits(connection)
     assert floor.append_id == numbered
+
+
+async def test_a_mark_is_not_older_than_what_was_seen(accounts, owner, database_url, monkeypatch):
+    """A look below the floor passes all dead rows: meanwhile, a transaction begins unseen."""
+    floor, sequencer, now = Floor(accounts.database), Sequencer(accounts), [1000.0]
+    monkeypatch.setattr(floors, "monotonic", lambda: now[0])
+    await append(accounts, uuid4())
+    assert await sequencer.step() == 1
+    async with accounts.database.background.connection() as connection:
+        for _ in range(3):
+            assert not await floor.waits(connection)
+        assert floor.append_id > LOWEST
+        monkeypatch.setattr(floors, "MARK_SECONDS", 10.0)
+        monkeypatch.setattr(floors, "LOOK_BACK_SECONDS", 0.0)
+        (drawn,) = owner.execute(DRAW).fetchone()
+        await append(accounts, uuid4())
+        assert await sequencer.step() == 1
+        assert not await floor.waits(connection)
+        with psycopg.connect(database_url) as late:
+
+            async def look_for_long(*args):
+                late.execute("select pg_current_xact_id()")
+                now[0] += 11.0
+                return await connection.fetchval(*args)
+
+            slow = SimpleNamespace(fetchrow=connection.fetchrow, fetchval=look_for_long)
+            assert not await floor.waits(slow)
+            for _ in range(3):
+                assert not await floor.waits(connection)
+            assert floor.append_id < drawn
 
 
 async def test_a_row_far_behind_the_log_raises_no_floor(accounts):
