@@ -33,7 +33,7 @@ async def test_only_an_approved_partners_people_add_anybody(shared):
         page = (await visitor.get(path)).text
         answer = await visitor.post(path, email="victim@example.com")
         assert (answer.status_code, "auth_partner_not_approved" in answer.text) == (403, True)
-        assert ('name="email"' in page, "You can add colleagues" in page) == (False, True)
+        assert ('name="email"' in page, "Only approved accounts" in page) == (False, True)
         assert list(await members_of(shared, partner_id)) == ["adding@example.com"]
 
     await refused()
