@@ -173,14 +173,24 @@ def test_an_outage_is_logged_by_its_cause():
 
 def test_queries_are_used():
     """Some module runs each statement, by its name or by one that it puts together."""
-    code = "\n".join(path.read_text() for path in CODE)
-    used = set(re.findall(r"(?:_SQL|queries\(\"[\w.]+\"\))\.(\w+)", code))
-    put_together = tuple(re.findall(r"_SQL\[f\"(\w+)\{", code))
-    used |= set(SHOWN)  # a replay shows each of these tables by a query of its name
-    names = {
-        (package, name) for package in QUERIES for name in vars(queries(package)) if name[0] != "_"
+    used = {("service.evidence.replay", name) for name in SHOWN}  # shown by a query of its name
+    begun = set[tuple[str, str]]()
+    for path in CODE:
+        text = path.read_text()
+        used |= set(re.findall(r"queries\(\"([\w.]+)\"\)\.(\w+)", text))
+        for name, package in re.findall(
+            r"^(\w+)(?:: Final)? = queries\(\"([\w.]+)\"\)$", text, re.MULTILINE
+        ):
+            used |= {(package, one) for one in re.findall(rf"\b{name}\.(\w+)", text)}
+            begun |= {(package, one) for one in re.findall(rf"\b{name}\[f\"(\w+)\{{", text)}
+    unused = {
+        (package, name)
+        for package in QUERIES
+        for name in vars(queries(package))
+        if name[0] != "_"
+        and (package, name) not in used
+        and not any(package == of and name.startswith(start) for of, start in begun)
     }
-    unused = {one for one in names if one[1] not in used and not one[1].startswith(put_together)}
     assert unused == set()
 
 
