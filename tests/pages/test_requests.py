@@ -262,10 +262,10 @@ def test_claims_of_all_entities_are_paged(site, developer):
     found = page.locator("tbody tr th").all_inner_texts()
     expect(page.get_by_text(f"{PAYLOAD}25", exact=True)).to_be_visible()
     page.get_by_role("link", name="Older").click()
-    expect(page.get_by_role("link", name="Newest")).to_be_visible()
+    expect(page.get_by_role("link", name="Back to the newest")).to_be_visible()
     found += page.locator("tbody tr th").all_inner_texts()
     assert found == [claim["claim_id"] for claim in reversed(made)]
-    page.get_by_role("link", name="Newest").click()
+    page.get_by_role("link", name="Back to the newest").click()
     expect(page.get_by_text(f"{PAYLOAD}25", exact=True)).to_be_visible()
     answer = page.goto(f"/console/{partner_id}/claims?mode=live&after={found[0]}")
     assert answer.status == 400
