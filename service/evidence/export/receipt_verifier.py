@@ -21,6 +21,7 @@ from service.evidence.export.format import (
     read_whole,
 )
 from service.evidence.export.included import check_event
+from service.evidence.export.linked import compare_kept
 from service.evidence.note import NoteKey
 from service.evidence.verdict import Countersigned
 
@@ -84,27 +85,11 @@ def check_receipt(
         receipt = decode(read_whole(file), Receipt)
     proved = proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
     if other is not None:
-        _compare(proved.checkpoint, other)
+        ours = proved.checkpoint
+        # A receipt has no events by which it could be linked to another size or lineage.
+        compare_kept(other, ours, (), {ours.size: ours.root})
     found = demanded(demands, receipt.checkpoint, proved.checkpoint.size)
     return proved._replace(countersigned=found)
-
-
-def _compare(ours: Checkpoint, kept: Checkpoint) -> None:
-    """Compare the receipt's checkpoint with one of the same log; raises EvidenceFault.
-
-    A receipt has no events by which it could be linked to another size or lineage.
-    """
-    if kept.origin != ours.origin:
-        raise EvidenceFault(None, f"nothing here links {kept.origin} to {ours.origin}")
-    if kept.size > ours.size:
-        message = f"the kept checkpoint counts {kept.size} events; this one has {ours.size} of them"
-        raise EvidenceFault(ours.size + 1, message)
-    if kept.size != ours.size:
-        message = f"nothing here tells of the first {kept.size} events: an export does"
-        raise EvidenceFault(None, message)
-    if kept.root != ours.root:
-        message = f"the {kept.size} events are not those of the kept checkpoint: there are two logs"
-        raise EvidenceFault(1, message)
 
 
 def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
