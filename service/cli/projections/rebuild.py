@@ -16,11 +16,12 @@ from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, listed
 from service.core.counted import counted
 from service.core.processors import processors
+from service.core.progress import Advance
 from service.ledger.read_model import ReadModel
 from service.ledger.rebuild.compare import Compared
 from service.ledger.rebuild.progress import SkippedEvent
 from service.ledger.rebuild.refused import RebuildRefused
-from service.ledger.rebuild.session import Advance, RebuildSession, rebuild_session
+from service.ledger.rebuild.session import RebuildSession, rebuild_session
 from service.ledger.rebuild.swap import MadeBy
 from service.ledger.sequencer import Sequencer
 

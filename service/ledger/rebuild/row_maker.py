@@ -9,6 +9,7 @@ from typing import Final, NamedTuple, Protocol
 import asyncpg
 
 from service.core.garbage import collector_paused
+from service.core.progress import Advance
 from service.ledger.binding import Binding
 from service.ledger.codec import Codec
 from service.ledger.database import Connection, Row
@@ -24,7 +25,6 @@ from service.ledger.sql import queries
 _APPEND_ID: Final = attrgetter("append_id")
 _SQL = queries("service.ledger.rebuild")
 
-Advance = Callable[[int], object]
 Mark = Callable[[int, BuildProgress], Awaitable[None]]
 
 

@@ -6,7 +6,7 @@ others.
 """
 
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from typing import NamedTuple
 import asyncpg
 
 from service.core.clock import timestamp
+from service.core.progress import Advance
 from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import Connection, LedgerUnavailable
 from service.ledger.ledger import Ledger
@@ -32,8 +33,6 @@ from service.ledger.sql import queries
 
 _SQL = queries("service.ledger.rebuild")
 _NOW = queries("service.ledger").now
-
-Advance = Callable[[int], object]
 
 
 class Rebuilt(NamedTuple):
