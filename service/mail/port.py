@@ -1,21 +1,18 @@
-"""The port of mail: what sends a message, and how sending fails."""
+"""The port of mail: what sends a message, and how sending fails.
+
+No failure's text holds an address or a server's words: servers quote recipients in their replies,
+and errors end up in logs.
+"""
 
 from email.message import EmailMessage
 from typing import Protocol
 
 
-class MailError(Exception):
-    """A message was not handed over. Its text never holds an address or a server's words.
-
-    Servers quote recipients in their replies, and errors end up in logs.
-    """
-
-
-class MailRefused(MailError):
+class MailRefused(Exception):
     """Refused for good (a 5xx reply for the recipient or the message): do not retry."""
 
 
-class MailUnavailable(MailError):
+class MailUnavailable(Exception):
     """Not now: no connection, a deadline, a 4xx reply, our own credentials: retry later.
 
     Whether the server took the message before the connection was lost is unknown; its stable
