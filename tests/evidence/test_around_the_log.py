@@ -24,7 +24,6 @@ select e.originator_id, l.position from accounts.events as e
 join accounts.log as l using (append_id)
 where e.originator_version = 1 and l.position <= %s order by e.originator_id
 """
-FUNCTION = "select pg_get_functiondef(%s::regproc)"
 OTHER_REFUSAL = """
 create or replace function accounts.refuse_change() returns trigger language plpgsql as
 $$begin return null; end$$

@@ -28,8 +28,6 @@ from tests.world import MASTER_KEY, TEAM
 CLIENTS = 4
 CLAIMS_MIN = 20
 """In each phase: enough that every kind of request meets every state."""
-CLAIMS = "select partner_claim_id, claim_id from test.claim_list"
-NUMBERED = "select not exists(select from test.pending)"
 CHECKPOINT_KEY = NoteKey.of_seed("example.com/upgrade", bytes(32))
 pytestmark = [
     pytest.mark.server,
