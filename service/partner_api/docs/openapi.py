@@ -9,9 +9,9 @@ import msgspec
 
 from service.core.errors import ERRORS, Refusal
 from service.http.bodies import BODY_BYTES_MAX
-from service.http.headers import HEADERS, error_headers, success_headers
 from service.http.scalars import OPEN_ENUM
 from service.partner_api.docs.examples import example_of
+from service.partner_api.docs.headers import HEADERS, error_headers, success_headers
 from service.partner_api.docs.retries import retry_rule, retry_rules
 from service.partner_api.endpoints import ANY_PATH, Endpoint, ResponseLink, Success, WireType
 
