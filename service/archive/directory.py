@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, NoReturn, TypeVar
 
 from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable, ObjectTooLarge, parts_of
+from service.archive.threads import DaemonThreads
 from service.core.files import flush_folder, write_new
-from service.core.threads import DaemonThreads
 
 THREADS: Final = 8
 """Of a directory: where another machine's disk hangs, its calls wait, and nothing else does."""

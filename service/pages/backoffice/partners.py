@@ -5,12 +5,12 @@ from typing import Final, NamedTuple
 
 from litestar import get, post
 
-from service.core.alphabets import alphabets
 from service.facts.partners import TeamMember
 from service.facts.reviews import CHECKS
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.sql import queries
+from service.pages.backoffice.alphabets import alphabets
 from service.pages.backoffice.frame import BackofficeContext, IdUnknown, backoffice_page
 from service.pages.gate import staff_cause
 from service.pages.proof import Proofs

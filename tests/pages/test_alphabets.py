@@ -1,6 +1,6 @@
 """A name whose letters are of several alphabets, or of one that is not Latin, is recognised."""
 
-from service.core.alphabets import alphabets
+from service.pages.backoffice.alphabets import alphabets
 from tests.tables import every_row
 
 LATIN = ("", "24", "Books & Co 24", "Łódź", "株式会社ソニー Sony", "株式会社", "서울 Books")
