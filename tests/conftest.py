@@ -16,12 +16,15 @@ import uvloop
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
+from service.app.bootstrap import Service
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.core.garbage import leave_out_what_is_there
 from tests.databases import cloned, migrated, on, run
+from tests.document_store import Documents, documents_on
 from tests.log_lines import log_plainly
 from tests.memory_ledger import memory_world
+from tests.patience import PATIENCE_SECONDS
 from tests.processes import ended
 from tests.redis_server import RedisServer
 from tests.scratch import scratch_directory
@@ -254,6 +257,34 @@ async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
     """Return a running service of this test's own."""
     mail_dir = tmp_path / "mail"
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
+        yield one
+
+
+@pytest.fixture
+async def quiet(database_url, tmp_path) -> AsyncGenerator[World, None]:
+    """Return a service of this test's own whose log nothing follows by itself."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+        yield one
+
+
+@pytest.fixture
+async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
+    """Return the parts of a service, without its background tasks."""
+    settings = settings_for(database_url, tmp_path)
+    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+        yield one
+
+
+@pytest.fixture
+def accounts(service):
+    """Return the ledger of accounts: its events need no entity."""
+    return service.accounts
+
+
+@pytest.fixture
+async def documents(database_url, tmp_path, store_credentials) -> AsyncGenerator[Documents, None]:
+    """Return a running service with a local document store."""
+    async with documents_on(database_url, tmp_path, store_credentials) as one:
         yield one
 
 

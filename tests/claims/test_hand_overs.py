@@ -19,16 +19,13 @@ from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Subscription
 from service.ledger.ledger import Append
 from service.ledger.queue_runner import CUT_OFF, QueueRunner
-from service.ledger.sequencer import Sequencer
 from service.mail.transport import mail_transport
 from tests.ledger.appending import add_event_key
 from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
-from tests.ledger.wired import service
+from tests.numbering import number
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import settings_for
-
-__all__ = ["service"]
 
 pytestmark = pytest.mark.server
 DAY = timedelta(days=1)
@@ -89,8 +86,7 @@ async def post(live, name, stream=None, after=0):
     message = FirstMessagePosted(f"clm_{name}", name, "ptn_1", "ent_1", None)
     async with live.transaction() as transaction:
         await transaction.append(Append(stream_id, after if stream else 0, [message], CAUSE))
-    while await Sequencer(live).step():
-        pass
+    await number(live)
 
 
 @pytest.fixture
@@ -195,8 +191,7 @@ async def test_a_key_that_does_not_open_holds_up_no_other_message(one, owner):
         message = FirstMessagePosted(f"clm_{name}", name, "ptn_1", "ent_1", "text")
         async with one.live.transaction() as transaction:
             await transaction.append(Append(stream, 0, [message], CAUSE, key, new_key=True))
-    while await Sequencer(one.live).step():
-        pass
+    await number(one.live)
     await one.post()
     altered = "update live.data_keys set wrapped = sha256(wrapped) where key_id = %s"
     owner.execute(altered, [UUID(bytes=b"b".rjust(16))])

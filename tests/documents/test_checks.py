@@ -17,14 +17,11 @@ from service.ledger.events import Cause
 from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
 from service.ledger.queue_runner import CUT_OFF, QueueRunner
-from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from service.storage.port import StorageUnavailable
 from tests.clamd_server import MALICIOUS, NAME, clamd_server
 from tests.ledger.samples import CAUSE
-from tests.ledger.wired import service
-
-__all__ = ["service"]
+from tests.numbering import number
 
 pytestmark = pytest.mark.server
 HOUR = timedelta(hours=1)
@@ -77,8 +74,7 @@ class Setting:
         claim_id = f"clm_{claim}"
         created = ClaimCreated(claim_id, "ptn_1", "ent_1", claim_id, "fingerprint")
         await self.append(claim, 0, created, DocumentsAttached(claim_id, documents), cause=cause)
-        while await Sequencer(self.live).step():
-            pass
+        await number(self.live)
         while await Subscription(self.live, self.queue).step():
             pass
         self.now = max(self.now, system_clock())

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from inspect import unwrap
 from typing import Any
@@ -19,17 +19,10 @@ from service.ledger.database import Row
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.scan import appended
 from service.storage.port import ObjectStore, StorageUnavailable, StoredObject
-from tests.document_store import Documents, documents_on
+from tests.document_store import Documents
 from tests.ledger.raw_events import RawEvent, put_into_log
 from tests.progress import Shown
 from tests.world import STAFF
-
-
-@pytest.fixture
-async def documents(database_url, tmp_path, store_credentials) -> AsyncGenerator[Documents, None]:
-    """Return a service with a local store."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
-        yield one
 
 
 class Interposed:

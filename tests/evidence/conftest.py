@@ -5,10 +5,8 @@ from tests.evidence.evidence_world import keyed
 from tests.evidence.scene import owner_connection
 from tests.evidence.watched import watched
 from tests.evidence.witnesses import asking, time, witnesses
-from tests.ledger.wired import accounts, service
 
 __all__ = [
-    "accounts",
     "add",
     "asking",
     "attack",
@@ -16,7 +14,6 @@ __all__ = [
     "keyed",
     "owner_connection",
     "place",
-    "service",
     "time",
     "watched",
     "witnesses",

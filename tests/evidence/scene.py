@@ -14,10 +14,10 @@ from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify
 from service.ledger.events import Event
 from service.ledger.ledger import Ledger
-from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.evidence.sealed_log import SCHEMA, SIZE, Numbered, SealedLog
 from tests.ledger.samples import CAUSE
+from tests.numbering import number
 
 AWAY = 1_000_000
 """A position and append_id that no event has."""
@@ -150,5 +150,4 @@ async def append(
     """Append and number."""
     async with ledger.transaction() as transaction:
         await transaction.append(Append(stream or uuid4(), version, events, CAUSE))
-    while await Sequencer(ledger).step():
-        pass
+    await number(ledger)

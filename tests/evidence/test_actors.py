@@ -28,12 +28,9 @@ from service.facts.partners import (
 from service.facts.people import StaffAdded, StaffRemoved
 from service.ledger.codec import Codec
 from service.ledger.events import Cause, Meta
-from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
-from tests.ledger.wired import service
+from tests.numbering import number
 from tests.tables import every_row
-
-__all__ = ["service"]
 
 T0 = datetime(2026, 3, 1, tzinfo=UTC)
 STREAM = UUID(int=1)
@@ -352,8 +349,7 @@ async def test_a_forged_actor_is_found_in_a_real_ledger(service):
         one = Append(stream, 0, [event], Cause(actor, "req_1"), public_ids=public_ids)
         async with live.transaction() as transaction:
             await transaction.append(one)
-        while await Sequencer(live).step():
-            pass
+        await number(live)
 
     async def verdict(ledger):
         return await verify_ledger(

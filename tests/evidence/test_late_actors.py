@@ -20,6 +20,7 @@ from service.ledger.sql import queries
 from tests.evidence.checkpointing import KEY
 from tests.evidence.watched import WAITS, by_parts
 from tests.ledger.raw_events import number_past_the_sequencer
+from tests.numbering import number
 
 CAUSE = Cause("system:installation", "r")
 HELD = "delete from live.pending returning append_id"
@@ -50,13 +51,7 @@ async def leave(watched):
     watched.days += 1
     for _ in range(BEFORE_MAX + 1):
         await watched.append("system:sandbox")
-    await number(watched)
-
-
-async def number(watched):
-    """Number what waits."""
-    while await Sequencer(watched.live).step():
-        pass
+    await number(watched.live)
 
 
 async def faults(watched, parts=None, *, with_keys=True):
@@ -104,7 +99,7 @@ async def test_what_is_numbered_late_accuses_nobody(watched, owner):
     ((append_id,),) = owner.execute(HELD).fetchall()
     await leave(watched)
     owner.execute(PUT_BACK, (append_id,))
-    await number(watched)
+    await number(watched.live)
     assert await each_way(watched) == [0] * 4
 
 
@@ -128,7 +123,7 @@ async def test_what_is_written_again_accuses_nobody(watched, owner, times):
         owner.execute(AGAIN)
         owner.execute(ASIDE)
     owner.execute(AGAIN)
-    await number(watched)
+    await number(watched.live)
     assert await each_way(watched) == [0] * 4
 
 
@@ -158,7 +153,7 @@ async def test_what_is_appended_late_is_a_finding(watched, leaver, owner):
 
 async def test_without_the_keys_what_is_not_signed_makes_nothing_late(watched, leaver, owner):
     """Whoever has the login numbers forged events before a genuine one."""
-    await number(watched)
+    await number(watched.live)
     forged = forge(owner)
     await watched.append(leaver)
     ((genuine,),) = owner.execute("select max(append_id) from live.pending").fetchall()
@@ -173,14 +168,14 @@ async def test_without_the_keys_nothing_that_is_signed_is_late_by_what_is_not(
     watched, leaver, owner
 ):
     """Nor by forged events that were appended before it, and numbered after the checkpoint."""
-    await number(watched)
+    await number(watched.live)
     forged = forge(owner)
     await watched.append(leaver)
     ((genuine,),) = owner.execute("select max(append_id) from live.pending").fetchall()
     owner.execute(HELD)
     await leave(watched)
     owner.execute(PUT_BACK, (genuine,))
-    await number(watched)
+    await number(watched.live)
     await Checkpoints(watched.live, [KEY], None).make()
     for append_id in forged:
         number_past_the_sequencer(owner, append_id, "live")
@@ -204,6 +199,6 @@ async def test_more_than_are_looked_at_again_are_findings(watched, leaver, monke
     watched.days -= 1
     for _ in range(3):
         await watched.append(leaver)
-    await number(watched)
+    await number(watched.live)
     watched.days += 1
     assert await each_way(watched) == [3] * 4

@@ -16,10 +16,9 @@ from service.evidence.replay.moment import moment_of
 from service.evidence.replay.state import SHOWN, replayed
 from service.evidence.replay.wanted import EVERYTHING, Wanted
 from service.ledger.sequencer import Sequencer
-from tests.document_store import documents_on
 from tests.projections.history import TABLES, History
 from tests.tables import every_row
-from tests.world import PATIENCE_SECONDS, STAFF, settings_for
+from tests.world import STAFF
 
 
 async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
@@ -177,21 +176,6 @@ async def test_a_replay_leaves_nothing_behind(service, owner):
     tables = "select count(*) from pg_class where relpersistence = 't' and relkind = 'r'"
     assert owner.execute(tables).fetchall() == [(0,)]
     assert owner.execute("select name from accounts.partners").fetchall() == [("as it was",)]
-
-
-@pytest.fixture
-async def documents(database_url, tmp_path, store_credentials):
-    """Return a running service with a document store."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
-        yield one
-
-
-@pytest.fixture
-async def service(database_url, tmp_path):
-    """Return the parts without their background tasks."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
-        yield one
 
 
 def _nothing(_steps: int) -> None:

@@ -8,8 +8,8 @@ from service.core.ids import stream_id
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
 from service.facts.lineages import EventTakenBack
 from service.ledger.following.status import foreign as foreign_of
-from service.ledger.sequencer import Sequencer
 from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.numbering import number
 from tests.world import STAFF
 
 REASON = "an insider hid it"
@@ -24,8 +24,7 @@ async def test_what_this_service_wrote_is_taken_back_where_its_stream_stands(ser
     """Once, recorded with who and why; what others wrote, or what was done again, is not."""
     accounts = service.accounts
     partner_id = await service.partners.add("Partner", "p@example.com", STAFF)
-    while await Sequencer(accounts).step():
-        pass
+    await number(accounts)
     await service.partners.approve(partner_id, STAFF)
     async with accounts.transaction() as transaction:
         forged = RawEvent(uuid4(), 1, "PartnerApproved", b"{}")

@@ -12,6 +12,7 @@ from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY
 from tests.evidence.watched import DAY, NOBODY
+from tests.numbering import number
 from tests.world import settings_for, world_on
 
 ROW = "update live.log_findings set {} where kind = 'actors'"
@@ -93,8 +94,7 @@ async def test_who_could_act_is_read_in_slices_too(watched, service, monkeypatch
     monkeypatch.setattr(slice_beside, "PEOPLE_SECONDS", -1)
     await service.staff.add("u@example.com", Cause("system:installation", "r"))
     staff_id = await service.staff.add("v@example.com", Cause("system:installation", "r"))
-    while await Sequencer(service.accounts).step():
-        pass
+    await number(service.accounts)
     await watched.act(f"staff:{staff_id}")
     count, found = await watched.verify(People(service.accounts))
     assert (count > 4, found) == (True, NOTHING_FOUND)
@@ -104,8 +104,7 @@ async def test_who_could_act_is_read_anew_where_accounts_went_back(service, owne
     """A restore can take both back; what was known of lost events is forgotten."""
     people = People(service.accounts)
     staff_id = await service.staff.add("u@example.com", Cause("system:installation", "r"))
-    while await Sequencer(service.accounts).step():
-        pass
+    await number(service.accounts)
     assert await people.catch_up(0)
     assert staff_id in people.known.staff
     for table in ("events", "log", "head"):

@@ -15,9 +15,9 @@ from service.evidence.verify.slices import Slices
 from service.facts.claims import ClaimStageChanged
 from service.facts.entities import EntityRegistered, entity_stream
 from service.ledger.events import Cause
-from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.evidence.checkpointing import KEY
+from tests.numbering import number
 
 DAY = 86_400
 NOBODY = f"partner:ptn_x/{derived_id('key', 'x')}"
@@ -52,8 +52,7 @@ class Watched:
     async def act(self, actor, event=None, stream=None, *public_ids):
         """Append an event in somebody's name, and number it."""
         await self.append(actor, event, stream, *public_ids)
-        while await Sequencer(self.live).step():
-            pass
+        await number(self.live)
 
     async def append(self, actor, event=None, stream=None, *public_ids):
         """Append an event in somebody's name, which waits for its number."""

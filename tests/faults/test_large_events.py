@@ -22,16 +22,13 @@ from service.ledger.merkle import HASH_BYTES, CompactRange
 from service.ledger.rebuild.build import CLOSE_BYTES, Builder
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
-from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.privacy.find import Search
 from service.privacy.text_search import Sought
 from tests.ledger.samples import CAUSE
-from tests.ledger.wired import service
+from tests.numbering import number
 from tests.projections.rebuilding import model, quiet, rebuild
 from tests.tables import every_row
-
-__all__ = ["service"]
 
 EVENTS = 24
 TEXT_CHARACTERS = 1_000_000
@@ -61,8 +58,7 @@ async def claims_of(ledger, streams, in_each=1):
         appends.append(Append(stream, 0, claims, CAUSE, key, new_key=True, public_ids=ids))
     async with ledger.transaction() as transaction:
         await transaction.append(*appends)
-    while await Sequencer(ledger).step():
-        pass
+    await number(ledger)
 
 
 async def test_readers_of_the_log_hold_a_few_large_events_at_a_time(service, database_url):

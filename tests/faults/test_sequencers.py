@@ -9,7 +9,6 @@ from pathlib import Path
 from uuid import uuid4
 
 import psycopg
-import pytest
 
 from service.app.background import background
 from service.app.bootstrap import Service
@@ -40,14 +39,6 @@ ROOT = Path(__file__).parents[2]
 APPROVED = plain(ACCOUNTS["PartnerApproved"])
 SIGNED = "select max(c.size) = max(h.size) from accounts.checkpoints as c, accounts.head as h"
 XMAX = "select pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
-
-
-@pytest.fixture
-async def service(database_url, tmp_path):
-    """Return the parts, no follower of theirs running."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
-        yield one
 
 
 async def test_three_sequencers_killed_fifty_times_each(service, database_url):

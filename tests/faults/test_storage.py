@@ -17,7 +17,7 @@ from service.storage.port import Storage, StorageUnavailable
 from service.storage.signer import IamSigner
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
-from tests.document_store import BUCKETS, documents_on
+from tests.document_store import BUCKETS
 from tests.patience import PATIENCE_SECONDS, eventually, waiting
 from tests.storage_server import (
     ENDLESS_BYTES,
@@ -59,13 +59,6 @@ FAULTS = {
 def _by_the_deadline_alone(monkeypatch):
     """Remove other limits, so that a call ends by its answer or at the deadline."""
     monkeypatch.setitem(google._ONE_TRY, "timeout", None)  # noqa: SLF001 - theirs is not in question
-
-
-@pytest.fixture
-async def documents(database_url, tmp_path, store_credentials):
-    """Return a service with a local store, which a test may replace by a faulty one."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
-        yield one
 
 
 @pytest.fixture

@@ -45,12 +45,6 @@ def service(request):
     return request.getfixturevalue(request.param)
 
 
-@pytest.fixture
-def accounts(service):
-    """Return the ledger of accounts: its events need no entity."""
-    return service.accounts
-
-
 async def test_streams(accounts):
     """Versions in order, append_ids that grow, and whether a stream has begun."""
     stream = uuid4()

@@ -18,12 +18,12 @@ from service.ledger.database import LedgerUnavailable
 from service.ledger.encryption import KeyUnknown
 from service.ledger.events import Meta
 from service.ledger.following.runner import Subscription
-from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import EventKeyRefused
 from tests.evidence.sealed_log import KEY
 from tests.ledger.appending import APPROVED, add_event_key, append, approved, read
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
+from tests.numbering import number
 from tests.patience import eventually
 from tests.projections.brittle import Setting
 from tests.world import PATIENCE_SECONDS, settings_for
@@ -37,12 +37,6 @@ async def other(database_url, tmp_path):
     settings = settings_for(database_url, tmp_path)
     async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
         yield one
-
-
-async def number(ledger):
-    """Number what can be."""
-    while await Sequencer(ledger).step():
-        pass
 
 
 async def signs(secrets, key_id):

@@ -39,6 +39,7 @@ from tests.ledger.raw_events import (
     write_raw,
 )
 from tests.ledger.samples import CAUSE
+from tests.numbering import number
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import STAFF
 
@@ -54,12 +55,6 @@ async def forge(ledger, event, mac=None):
     async with ledger.transaction() as transaction:
         (append_id,) = await append_with_macs(transaction, [event], [mac])
     return append_id
-
-
-async def number(ledger):
-    """Number what can be."""
-    while await Sequencer(ledger).step():
-        pass
 
 
 @pytest.fixture

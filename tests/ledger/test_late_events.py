@@ -12,10 +12,10 @@ from service.ledger.binding import UnboundEvent
 from service.ledger.decoding import StoredEvent
 from service.ledger.events import Meta
 from service.ledger.folding import Folding
-from service.ledger.sequencer import Sequencer
 from tests.ledger.appending import add_event_key
 from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
+from tests.numbering import number
 
 LENGTH = Folding(0, lambda begin, events: begin + len(events))
 
@@ -33,12 +33,6 @@ async def rotate(world):
     """Have another key sign."""
     await add_event_key(world.service)
     await world.service.secrets.read_events()
-
-
-async def number(ledger):
-    """Number what can be."""
-    while await Sequencer(ledger).step():
-        pass
 
 
 def dated(ledger, behind):

@@ -11,10 +11,10 @@ from datetime import timedelta
 import pytest
 
 from service.evidence.binding import bind_events
-from service.ledger.sequencer import Sequencer
 from tests.database_proxy import proxied
 from tests.ledger.appending import add_event_key
 from tests.ledger.samples import CAUSE
+from tests.numbering import number
 from tests.world import settings_for, world_on
 
 AUTHENTICATE = "-- projections.partners last_events\n"
@@ -58,8 +58,7 @@ async def test_a_retired_event_key_costs_no_round_trip(wire, monkeypatch):
     live, partner = world.service.ledger("live"), await world.partner()
     entity_id = await partner.connected_entity()
     await partner.claim(entity_id, "before")
-    while await Sequencer(live).step():
-        pass
+    await number(live)
     with monkeypatch.context() as patch:
         patch.setattr("service.ledger.service_keys.SIGNS_AFTER", timedelta())
         patch.setattr("service.evidence.binding.QUIET", timedelta())
@@ -160,11 +159,11 @@ async def test_a_new_connection_looks_no_types_up(wire):
     world, proxy = wire
     partner = await world.partner()
     entity_id = await partner.connected_entity()
-    for number in range(2):
+    for reference in ("case-0", "case-1"):
         proxy.statements.clear()
         for pool in world.service.modes["live"].ledger.database.pools.values():
             pool.pool.retire()
-        assert (await partner.claim(entity_id, f"case-{number}")).status_code == 201
+        assert (await partner.claim(entity_id, reference)).status_code == 201
     assert {one.partition("\n")[0] for one in proxy.statements if one} == {
         one.strip() for one in (AUTHENTICATE, CONTEXT, WRITE)
     }

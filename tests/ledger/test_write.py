@@ -6,22 +6,12 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from service.app.bootstrap import Service
 from service.facts.catalogue import PARTNER_LEDGER
 from service.ledger.ledger import PublicIdTaken
 from service.ledger.writing import Append, Guard, Proposal
 from tests.ledger.appending import append, read
 from tests.ledger.samples import CAUSE, sample
 from tests.patience import PATIENCE_SECONDS
-from tests.world import settings_for
-
-
-@pytest.fixture
-async def service(database_url, tmp_path):
-    """Return the parts, on a database of the test's own."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
-        yield one
 
 
 @pytest.fixture

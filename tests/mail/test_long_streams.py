@@ -2,21 +2,12 @@
 
 from collections import Counter
 
-import pytest
-
 from tests.ledger.decoded import decoded
 from tests.mail.noted import mails, note_account_mail, note_mail
 from tests.sessions import session_of
-from tests.world import STAFF, settings_for, world_on
+from tests.world import STAFF
 
 LONG = 8
-
-
-@pytest.fixture
-async def quiet(database_url, tmp_path):
-    """Return a world whose log nothing follows by itself."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
-        yield one
 
 
 async def grown(world):

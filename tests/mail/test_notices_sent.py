@@ -16,16 +16,9 @@ from service.mail.recipients import KEY_LIMITS, PARTNER_MAX
 from tests.mail.mail_server import html, plain
 from tests.mail.noted import mails, note_account_mail, note_mail, onboarding
 from tests.sessions import session_of
-from tests.world import PUBLIC_URL, STAFF, World, settings_for, world_on
+from tests.world import PUBLIC_URL, STAFF, World
 
 WORDS = {"company": "Books & Co", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
-
-
-@pytest.fixture
-async def quiet(database_url, tmp_path):
-    """Return a world whose log nothing follows by itself."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
-        yield one
 
 
 async def sent(world: World, outbox: Outbox) -> Counter[tuple[str, str]]:

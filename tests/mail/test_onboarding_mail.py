@@ -10,7 +10,7 @@ from service.ledger.database import LedgerUnavailable
 from tests.mail.mail_server import plain
 from tests.mail.noted import note_mail, onboarding
 from tests.patience import eventually
-from tests.world import STAFF, settings_for, world_on
+from tests.world import STAFF
 
 
 async def test_the_magic_link_is_mailed_once(world):
@@ -24,13 +24,6 @@ async def test_the_magic_link_is_mailed_once(world):
     mail = message_from_bytes(path.read_bytes(), policy=policy.default)
     assert mail["To"] == "owner@example.com"
     assert "https://api.example.com/onboarding/" in plain(mail)
-
-
-@pytest.fixture
-async def quiet(database_url, tmp_path):
-    """Return a world whose log nothing follows by itself."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
-        yield one
 
 
 async def test_a_revoked_partners_links_stop_working(quiet):

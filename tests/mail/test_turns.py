@@ -10,7 +10,7 @@ from service.ledger.sql import queries
 from service.mail.outbox import ENDS_MAX
 from tests.mail.noted import mails, note_account_mail
 from tests.plans import nodes_of
-from tests.world import STAFF, settings_for, world_on
+from tests.world import STAFF
 
 WAITING = """
 insert into accounts.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
@@ -21,13 +21,6 @@ from
 """
 """Notices about events that are not there: obsolete, once it is their turn."""
 ONE_STREAM = "'00000000-0000-0000-0000-000000000001'::uuid"
-
-
-@pytest.fixture
-async def quiet(database_url, tmp_path):
-    """Return a world whose log nothing follows by itself."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
-        yield one
 
 
 async def test_streams_take_turns(quiet, owner):

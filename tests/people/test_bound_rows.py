@@ -11,7 +11,7 @@ from service.people.sign_in import PURPOSE
 from tests.pages.visitor import Visitor
 from tests.sessions import BROWSER, session_of
 from tests.tables import every_row
-from tests.world import STAFF, settings_for, world_on
+from tests.world import STAFF
 
 VICTIM, ATTACKER = "team@example.com", "attacker@example.com"
 COLUMNS = (
@@ -119,13 +119,6 @@ async def test_an_ended_session_is_not_revived(world, owner):
     assert [await service.sessions.read(one.token) for one in (signed_out, everywhere)] == [
         None
     ] * 2
-
-
-@pytest.fixture
-async def quiet(database_url, tmp_path):
-    """Return a world that sends no mail: nobody holds a link's row while it is altered."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
-        yield one
 
 
 async def test_an_altered_link_signs_nobody_in(quiet, owner):

@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from service.app.bootstrap import Service
 from service.archive.directory import DirectoryArchive
 from service.cli.erasing import answer_of
 from service.cli.verdict import Findings
@@ -25,9 +24,8 @@ from service.privacy.erasures import Subject
 from service.privacy.genuine import Genuine
 from service.privacy.reapply import Reapply
 from tests.ledger.raw_events import RawEvent, write_foreign, write_raw
-from tests.patience import PATIENCE_SECONDS
 from tests.progress import Shown
-from tests.world import STAFF, settings_for
+from tests.world import STAFF
 
 GARBAGE = b'{"class_version": 1, "data": {"entity_id": "ent_1"}}'
 KEYS = EventKeys({1: bytes(32)}, since_start=False, signing=1)
@@ -55,14 +53,6 @@ async def test_what_nobody_can_read_stops_no_erasure_unless_a_later_release_wrot
     assert (left.append_id, left.version, left.fault[:12]) == (7, 2, "Unreadable: ")
     with pytest.raises(Unreadable, match="repeat the command with that release"):
         await genuine.events(nothing, [redeemed(mac=True)])
-
-
-@pytest.fixture
-async def service(database_url, tmp_path):
-    """Return the parts of a service in which nothing is numbered or set aside by itself."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
-        yield one
 
 
 async def test_foreign_events_in_a_persons_streams_stop_no_erasure(service, owner, tmp_path):

@@ -9,9 +9,9 @@ from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.parking import parked
 from service.ledger.following.runner import Subscription
 from service.ledger.projector import Insert
-from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, plain
+from tests.numbering import number
 
 APPROVED = plain(ACCOUNTS["PartnerApproved"])
 META = {"at": "2026-03-01T10:15:30Z", "actor": "staff:test", "request_id": "r", "mode": "accounts"}
@@ -54,8 +54,7 @@ class Setting:
 
     async def number(self):
         """Give every waiting event its position."""
-        while await Sequencer(self.ledger).step():
-            pass
+        await number(self.ledger)
 
     async def follow(self):
         """Follow until there is nothing to do."""

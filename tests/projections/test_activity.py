@@ -9,10 +9,10 @@ from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.facts.claims import Document
 from service.ledger.events import Meta, Recorded
 from service.ledger.following.runner import Subscription
-from service.ledger.sequencer import Sequencer
 from tests.ledger.raw_events import RawEvent, write_foreign, write_raw
 from tests.ledger.samples import AT, CANARY, META, STREAM, sample
-from tests.world import STAFF, settings_for, world_on
+from tests.numbering import number
+from tests.world import STAFF
 
 EVENTS = {**ACCOUNTS, **PARTNER_LEDGER}
 NO_SUBJECTS = {
@@ -25,13 +25,6 @@ NO_SUBJECTS = {
 
 
 @pytest.fixture
-async def quiet(database_url, tmp_path):
-    """Return a world whose log nothing follows by itself."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
-        yield one
-
-
-@pytest.fixture
 async def told(quiet):
     """Return a partner, its claim, and a reader of the live ledger, with nothing numbered."""
     partner = await quiet.partner()
@@ -41,12 +34,6 @@ async def told(quiet):
     live = quiet.service.modes["live"]
     await live.claims.move(claim_id, "negotiation", STAFF)
     return partner, entity_id, claim_id, ActivityReader(live.ledger)
-
-
-async def number(ledger):
-    """Give every event of a ledger its position."""
-    while await Sequencer(ledger).step():
-        pass
 
 
 async def follow(service, ledger):

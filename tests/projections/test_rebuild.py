@@ -15,7 +15,6 @@ from service.ledger.rebuild import build as building
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
-from tests.document_store import documents_on
 from tests.patience import eventually
 from tests.projections.history import History, number_all
 from tests.projections.rebuilding import Hammering, model, quiet, rebuild, rollback, verify
@@ -46,13 +45,6 @@ where relation = 'live.claim_list'::regclass and mode = 'AccessExclusiveLock' an
 """
 
 BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
-
-
-@pytest.fixture
-async def documents(database_url, tmp_path, store_credentials):
-    """Return a running service with a document store."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
-        yield one
 
 
 async def until_someone_waits(owner):

@@ -7,7 +7,6 @@ from service.app.bootstrap import Service
 from service.ledger.following.runner import Subscription
 from service.ledger.sql import queries
 from tests.databases import cloned
-from tests.document_store import documents_on
 from tests.patience import PATIENCE_SECONDS
 from tests.projections.history import TABLES, History, number_all
 from tests.world import settings_for
@@ -52,13 +51,6 @@ async def _replay_all(world, scratch_url, mail_dir, events_at_once):
                 while await source.database.reads.fetchrow(BEHIND, projection.name):
                     await Subscription(source, projection).step()
             await _replay(source, target, [one.projector for one in catch_up], events_at_once)
-
-
-@pytest.fixture
-async def documents(database_url, tmp_path, store_credentials):
-    """Return a running service with a document store."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
-        yield one
 
 
 @pytest.fixture

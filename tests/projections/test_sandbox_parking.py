@@ -6,8 +6,8 @@ from service.app.bootstrap import Service
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import FOLLOWS, parked
 from service.ledger.following.runner import Subscription
-from service.ledger.sequencer import Sequencer
 from tests.ledger.raw_events import RawEvent, write_raw
+from tests.numbering import number
 from tests.patience import PATIENCE_SECONDS
 from tests.world import STAFF, settings_for
 
@@ -27,8 +27,7 @@ async def approved(service, *names):
     ids = [await service.partners.add(name, f"{name}@example.com", STAFF) for name in names]
     for partner_id in ids:
         await service.partners.approve(partner_id, STAFF)
-    while await Sequencer(service.accounts).step():
-        pass
+    await number(service.accounts)
     return ids
 
 

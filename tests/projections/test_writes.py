@@ -3,28 +3,15 @@
 import re
 
 import msgspec
-import pytest
 
 from projections.claim_list.projector import CLAIM_LIST
-from service.app.bootstrap import Service
 from service.ledger.events import Recorded
 from service.ledger.projector import Insert, Update
 from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
 from tests.ledger.samples import EVENTS, META, STREAM, sample
-from tests.patience import PATIENCE_SECONDS
-from tests.world import settings_for
 
 SET_STAGE = queries("projections.claim_list").set_stage
-
-
-@pytest.fixture
-async def service(database_url, tmp_path):
-    """Return the parts, on a database of the test's own."""
-    async with Service(
-        settings_for(database_url, tmp_path), deadline_seconds=PATIENCE_SECONDS
-    ).opened() as one:
-        yield one
 
 
 def example(cls):

@@ -2,10 +2,7 @@
 
 import pytest
 
-from tests.ledger.wired import service
 from tests.webhooks.setting import Setting
-
-__all__ = ["service"]
 
 
 @pytest.fixture

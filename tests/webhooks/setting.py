@@ -6,7 +6,6 @@ from datetime import timedelta
 from service.core.clock import system_clock
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged, claim_stream
 from service.ledger.following.runner import Subscription
-from service.ledger.sequencer import Sequencer
 from service.ledger.sql import Sql
 from service.ledger.writing import Append
 from service.webhooks.deliveries import DeliveryParts
@@ -16,6 +15,7 @@ from service.webhooks.sender import EndpointAnswer, Undelivered
 from service.webhooks.shared_pool import SharedPool
 from service.webhooks.targets import Targets
 from tests.ledger.samples import CAUSE
+from tests.numbering import number
 
 _OLDER = [
     Sql(
@@ -123,8 +123,7 @@ class Setting:
     async def follow(self):
         """Number what was written, and bring everything up to date but deliveries."""
         for ledger in (self.service.accounts, self.ledger):
-            while await Sequencer(ledger).step():
-                pass
+            await number(ledger)
         accounts = self.service.parked_by("accounts", "webhooks")
         for ledger, one in (
             (self.service.accounts, accounts),
