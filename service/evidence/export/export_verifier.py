@@ -21,7 +21,7 @@ from service.evidence.export.format import (
     to_hashes,
     to_text,
 )
-from service.evidence.export.linked import lineage_begun, shared_size
+from service.evidence.export.linked import check_linked, lineage_begun
 from service.evidence.note import NoteKey
 from service.evidence.verdict import Countersigned, Fault, Verdict
 from service.facts.lineages import lineage_stream
@@ -164,11 +164,8 @@ class _Events:
             raise EvidenceFault(None, f"{checkpoint.origin} is not the present lineage of this log")
 
     def _verify_older(self, checkpoint: Checkpoint, older: Checkpoint) -> None:
-        shared, size = shared_size(self.lineages, checkpoint, older), older.size
-        if size > shared:
-            message = f"the older checkpoint counts {size} events; this log has {shared} of them"
-            raise EvidenceFault(shared + 1, message)
-        root, proof = self.older_root, self.header.consistency
+        check_linked(self.lineages, checkpoint, older)
+        root, proof, size = self.older_root, self.header.consistency, older.size
         if size == checkpoint.size:
             root = checkpoint.root
         elif root is None and proof is not None and proof.size == size:

@@ -29,8 +29,8 @@ def lineage_begun(
         ) from None
 
 
-def shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> int:
-    """Return how many events the logs of both checkpoints share; raises EvidenceFault.
+def check_linked(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Checkpoint) -> None:
+    """Check that a checkpoint's log has all events of an older checkpoint; raises EvidenceFault.
 
     Goes from one lineage to the one before it, by the events with which they begin.
     """
@@ -44,7 +44,9 @@ def shared_size(lineages: Sequence[Lineage], checkpoint: Checkpoint, older: Chec
             )
         shared = min(shared, lineage.shared_size)
         origin = lineage.follows
-    return shared
+    if older.size > shared:
+        message = f"the older checkpoint counts {older.size} events; this log has {shared} of them"
+        raise EvidenceFault(shared + 1, message)
 
 
 def compare_kept(
@@ -57,10 +59,7 @@ def compare_kept(
 
     `roots` are those that the file proves, by size.
     """
-    shared = shared_size(lineages, checkpoint, kept)
-    if kept.size > shared:
-        message = f"the kept checkpoint counts {kept.size} events; this log has {shared} of them"
-        raise EvidenceFault(shared + 1, message)
+    check_linked(lineages, checkpoint, kept)
     if kept.size not in roots:
         message = f"nothing here tells of the first {kept.size} events: an export does"
         raise EvidenceFault(None, message)

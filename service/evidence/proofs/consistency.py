@@ -19,7 +19,7 @@ from service.evidence.export.format import (
     to_texts,
 )
 from service.evidence.export.included import check_event
-from service.evidence.export.linked import lineage_begun, shared_size
+from service.evidence.export.linked import check_linked, lineage_begun
 from service.evidence.note import NoteKey
 from service.evidence.tree.signed_tree import SignedTree
 from service.facts.lineages import LineageBegun, lineage_stream
@@ -108,10 +108,7 @@ def _continued(
     lineages = _lineages(line.lineages or [], newer, keys)
     if line.lineages is not None and newer.origin not in {one.origin for one in lineages[-1:]}:
         raise EvidenceFault(None, f"{newer.origin} is not the present lineage of this log")
-    shared = shared_size(lineages, newer, older)
-    if older.size > shared:
-        message = f"the older checkpoint counts {older.size} events; this log has {shared} of them"
-        raise EvidenceFault(shared + 1, message)
+    check_linked(lineages, newer, older)
     proof = to_hashes(line.proof)
     if not is_consistent(older.size, older.root, newer.size, newer.root, proof):
         message = f"the log does not begin with the older checkpoint's {older.size} events"
