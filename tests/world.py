@@ -189,7 +189,7 @@ class World:
     @cached_property
     def scrapes(self) -> Scrapes:
         """What the operations listener reads."""
-        return scrapes(self.service, [self.metrics.registry])
+        return scrapes(self.service, [self.metrics.registry], [])
 
     async def scrape(self) -> str:
         """Return the metrics as of now, as Prometheus reads them."""

@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 
 def operations_loop(
-    service: Service, counted: Sequence[Source], others: Sequence[Collector] = ()
+    service: Service, counted: Sequence[Source], others: Sequence[Collector]
 ) -> Loop:
     """Return what serves the listener; `counted` are sources of what processes count.
 
@@ -64,9 +64,7 @@ def operations_loop(
     return Loop("operations", serve)
 
 
-def scrapes(
-    service: Service, counted: Sequence[Source], others: Sequence[Collector] = ()
-) -> Scrapes:
+def scrapes(service: Service, counted: Sequence[Source], others: Sequence[Collector]) -> Scrapes:
     """Return the scrapes of an installation."""
     return Scrapes([*collectors(service), *others], counted)
 

@@ -111,7 +111,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             fault=fault.sentence if fault else None,
         )
 
-    def with_actors(self, first: Fault | None, count: int, unproven: int = 0) -> Self:
+    def with_actors(self, first: Fault | None, count: int, unproven: int) -> Self:
         """Return the verdict on the same log with what its actors were found to be."""
         sentence = None if first is None else first.sentence
         return msgspec.structs.replace(

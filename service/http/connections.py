@@ -109,9 +109,7 @@ def close_all(ports: Collection[int]) -> int:
     return closed
 
 
-def to_close(
-    connections: Sequence[AcceptedConnection], most: int = CONNECTIONS_MAX
-) -> Sequence[AcceptedConnection]:
+def to_close(connections: Sequence[AcceptedConnection], most: int) -> Sequence[AcceptedConnection]:
     """Return those to close: what is silent for too long, and what is too much for `most` places.
 
     Where they are crowded, each network may keep as many as any other, so that whoever has few

@@ -1,7 +1,6 @@
 """How often others are asked to sign: at each new checkpoint, and less often after failures."""
 
 import random
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -13,7 +12,7 @@ RETRY_SECONDS_MAX: Final = 900.0
 class Pace:
     """When to look next, by a clock that only this process reads."""
 
-    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
         """Look at once."""
         self._monotonic = monotonic
         self._next_at = monotonic()

@@ -77,7 +77,7 @@ class ReportLine(NamedTuple):
 
 
 async def part_of(
-    ledger: Ledger, period: Period, keys: Sequence[NoteKey], published: Checkpoint | None = None
+    ledger: Ledger, period: Period, keys: Sequence[NoteKey], published: Checkpoint | None
 ) -> LogPart:
     """Return the positions of a period; `keys` and `published` as of `moment_of`.
 

@@ -22,9 +22,7 @@ _OF_TILES: Final = ("tiles_size", "tiles_unsound")
 _SQL = queries("service.operations.collectors")
 
 
-def checkpoint_collector(
-    checkpoints: Checkpoints, clock: Clock, *, has_tiles: bool = False
-) -> Collector:
+def checkpoint_collector(checkpoints: Checkpoints, clock: Clock, *, has_tiles: bool) -> Collector:
     """Return the collector of one ledger's checkpoints, and of its tiles where it has any."""
     name = checkpoints.ledger.name
 
