@@ -20,6 +20,7 @@ from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.note import NoteInvalid
 from service.evidence.proofs.consistency import make_consistency
 from service.evidence.replay.footing import binds
+from service.evidence.tiles.serving import ANY_ORIGIN
 from service.evidence.tree.nodes import NodesBehind
 from service.facts.caller import LEDGERS
 from service.http.bodies import AnyRequest
@@ -29,11 +30,7 @@ from service.ledger.sql import queries
 AT_ONCE: Final = 2
 """Proofs that a process makes at once, by connections that no partner's request waits for."""
 _SIZE: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
-_HEADERS: Final = {
-    "Access-Control-Allow-Origin": "*",
-    "Cross-Origin-Resource-Policy": "cross-origin",
-    "Cache-Control": "public, max-age=300",
-}
+_HEADERS: Final = {**ANY_ORIGIN, "Cache-Control": "public, max-age=300"}
 
 _SQL = queries("service.evidence.proofs")
 

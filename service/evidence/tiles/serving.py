@@ -24,6 +24,7 @@ from service.http.bodies import AnyRequest
 from service.http.client_address import network_of
 from service.http.rate_limit.windows import LocalWindows
 from service.http.router import OneOffRouter
+from service.http.static import FOR_GOOD
 
 PATH: Final = "/log"
 PER_MINUTE: Final = 600
@@ -36,12 +37,11 @@ AT_ONCE: Final = 8
 BYTES_MAX: Final = 1 << 20
 """The largest object that is served; somebody else must have written a larger one."""
 _LINEAGE: Final = re.compile(r"lin_[0-9a-z]{26}", re.ASCII)
-_HEADERS: Final = {
+ANY_ORIGIN: Final = {
     "Access-Control-Allow-Origin": "*",
     "Cross-Origin-Resource-Policy": "cross-origin",
 }
 """A program in a browser may verify the log, too: nothing here depends on who asks."""
-_FOR_GOOD: Final = "public, max-age=31536000, immutable"
 _A_MOMENT: Final = "public, max-age=5"
 
 log = structlog.get_logger()
@@ -117,8 +117,8 @@ def _route(tiles: LogTiles):  # noqa: ANN202 - the decorator's type is private
 
 def _response(request: AnyRequest, content: bytes, *, is_tiles: bool) -> Response[bytes]:
     headers = {
-        **_HEADERS,
-        "Cache-Control": _FOR_GOOD if is_tiles else _A_MOMENT,
+        **ANY_ORIGIN,
+        "Cache-Control": FOR_GOOD if is_tiles else _A_MOMENT,
         "ETag": f'"{hashlib.sha256(content).hexdigest()[:32]}"',
     }
     media_type = "application/octet-stream" if is_tiles else "text/plain"
