@@ -80,7 +80,6 @@ ARGUMENTS = {
     "service.evidence.verify misdated": "now(), interval '1 second'",
     "service.evidence.verify note": f"'{ORIGIN}', 1",
     "service.evidence.verify people_signed": f"10, {NOTE_BYTES_MAX}",
-    "service.evidence.verify slices_head": "",
     "service.evidence.verify slices_hold": "",
     "service.evidence.verify slices_signed": f"0, null, array['{ORIGIN}'], array[9], array[9], 10",
     "service.ledger data_keys": f"array['{KEY_ID}'::uuid]",

@@ -500,12 +500,6 @@ select
     + pg_stat_get_tuples_updated('ledger.log'::regclass)
     + pg_stat_get_tuples_deleted('ledger.log'::regclass) as changes
 
--- name: slices_head
--- How far the log is numbered, and its sequencer's tree; of a longer one than there is, a byte, which is none.
-select
-    size, case when octet_length(tree) > 2048 then '\x00'::bytea else tree end as tree
-from ledger.head where id = 1
-
 -- name: slices_hold
 -- Where the pass through the log is; nobody waits for whoever is at it. Nothing is read of a column that is
 -- longer than what the service writes: then the MAC does not hold.

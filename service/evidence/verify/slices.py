@@ -51,6 +51,7 @@ _BEYOND_MAX: Final = 500
 few, and the first one that is not sound is a finding."""
 
 _SQL = queries("service.evidence.verify")
+_HEAD = queries("service.evidence.checkpoints").head
 
 log = structlog.get_logger()
 
@@ -223,7 +224,7 @@ class _Slice:
         """Read pages until the time is up, or the log is at its end: then return True."""
         ends_at = time.monotonic() + SLICE_SECONDS
         while True:
-            head = await self._transaction.fetchrow(_SQL.slices_head)
+            head = await self._transaction.fetchrow(_HEAD)
             size = 0 if head is None else head["size"]
             if self._tree.size >= size:
                 await self._end(head)
@@ -285,6 +286,6 @@ class _Slice:
         for row in await self._signed(size, None, _BEYOND_MAX):
             # The log may have grown since its head was read; a checkpoint follows numbering.
             if self._judge.checkpoint(row) is not None:
-                again = await self._transaction.fetchrow(_SQL.slices_head)
+                again = await self._transaction.fetchrow(_HEAD)
                 if again is None or again["size"] < row["size"]:
                     raise _Altered(size + 1, f"A checkpoint covers {row['size']} events.")
