@@ -39,9 +39,9 @@ async def older(database_url, tmp_path, owner):
         yield one
 
 
-def approval(service, stream, version, age=timedelta()):
+def approval(service, stream, version):
     """Return an event as a process of the release before stores it."""
-    meta = Meta(service.clock() - age, CAUSE.actor, CAUSE.request_id, "accounts")
+    meta = Meta(service.clock(), CAUSE.actor, CAUSE.request_id, "accounts")
     codec = service.accounts.codec
     state = codec.encode(stream, version, APPROVED, meta, None)
     return RawEvent(stream, version, "PartnerApproved", state)

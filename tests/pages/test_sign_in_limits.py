@@ -79,9 +79,9 @@ async def test_nobody_uses_up_the_links_of_whoever_signed_in_before(world):
     assert await count(world, "sign_in_links") == 3 * ASKED_MAX
 
 
-async def known_visitor(world, network="192.0.2.1"):
+async def known_visitor(world):
     """Return a visitor in whose browser EMAIL has signed in, signed out again, and its mark."""
-    visitor = Visitor(world, network)
+    visitor = Visitor(world, "192.0.2.1")
     assert (await visitor.post(f"/sign-in/{await asked(world, visitor)}")).status_code == 303
     visitor.client.cookies.delete(COOKIE)
     return visitor, visitor.client.cookies[KNOWN_COOKIE]

@@ -25,12 +25,12 @@ DETAILS = {
 }
 
 
-async def claim_with_document(privacy, reference="case-1"):
+async def claim_with_document(privacy):
     """Return a partner, its entity, and request and answer of a claim with canary data."""
     partner = await privacy.documents.world.partner()
     entity_id = await partner.connected_entity()
-    ref = await privacy.documents.uploaded(partner, entity_id, reference, filename=f"{CANARY}.pdf")
-    made = await partner.claim(entity_id, reference, document_refs=[ref], **DETAILS)
+    ref = await privacy.documents.uploaded(partner, entity_id, "case-1", filename=f"{CANARY}.pdf")
+    made = await partner.claim(entity_id, "case-1", document_refs=[ref], **DETAILS)
     assert made.status_code == 201, made.text
     return partner, entity_id, ref, made.json()
 
