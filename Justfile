@@ -1,6 +1,9 @@
 # Arguments keep their words together: `just test -k "a or b"`.
 set positional-arguments
 
+# Tests that have recipes of their own: what the others run is without them.
+apart := prepend("--ignore tests/", "faults/test_soak.py models deploy/checks deployed citus monitoring upgrade clients foreign")
+
 # Checks, then tests.
 default: check test
 
@@ -20,7 +23,7 @@ fix:
 # (tests/shared_scopes.py).
 # All tests on PostgreSQL 18 from the wheel, except `soak`, `models` and those with a recipe of their own.
 test *arguments:
-    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder --ignore tests/faults/test_soak.py --ignore tests/models --ignore tests/deploy/checks --ignore tests/deployed --ignore tests/citus --ignore tests/monitoring --ignore tests/upgrade --ignore tests/clients --ignore tests/foreign "$@"
+    uv run pytest -n 3 --dist loadfile --no-loadscope-reorder {{ apart }} "$@"
 
 # Alerts, dashboards and traces of a real `serve`, with Debian's Prometheus (`apt install prometheus`).
 test-monitoring *arguments:
@@ -99,7 +102,7 @@ drill *arguments="tests/drills":
 
 # The tests that need no server, browser or subprocess, in half a minute.
 test-quick *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not server" "$@"
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ apart }} -m "not server" "$@"
 
 # The tests of the pages, in the system's Chromium; skipped if there is none in /usr/bin.
 test-browser *arguments:
@@ -109,13 +112,13 @@ test-browser *arguments:
 screenshots *names:
     uv run python -m tests.pages.screenshots "$@"
 
-# All tests, on Debian's PostgreSQL.
+# The tests of `test`, on Debian's PostgreSQL.
 test-15 *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 --ignore tests/deployed --ignore tests/citus --ignore tests/clients --ignore tests/foreign "$@"
+    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 {{ apart }} "$@"
 
-# Branch coverage of everything; the domain must be at 100 %.
+# Branch coverage of everything, by the tests of `test`; the domain must be at 100 %.
 coverage:
-    uv run coverage run -m pytest -q
+    uv run coverage run -m pytest -q {{ apart }}
     uv run coverage report --skip-covered
     uv run coverage report --fail-under=100 --include='service/facts/*.py,service/*/decisions.py,service/core/errors.py,service/core/ids.py,service/core/clock.py'
 
