@@ -253,6 +253,13 @@ def module_database_url(postgres_url, template) -> Iterator[str]:
 
 
 @pytest.fixture
+def module_owner(module_database_url) -> Iterator[psycopg.Connection]:
+    """Return a connection of the owner of a database that the tests of one module share."""
+    with psycopg.connect(module_database_url, autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
 async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
     """Return a running service of this test's own."""
     mail_dir = tmp_path / "mail"

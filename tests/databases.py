@@ -4,7 +4,7 @@ The roles are the cluster's: its ledgers' logins have the owner's password in ev
 """
 
 import atexit
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from uuid import uuid4
 
@@ -80,6 +80,15 @@ def run(url: str, statement: str) -> None:
     """Run one statement outside a transaction."""
     with psycopg.connect(make_conninfo(url), autocommit=True) as connection:
         connection.execute(statement)
+
+
+def rows_of(url: str, tables: Iterable[str]) -> dict[str, list[str]]:
+    """Return the rows of each table as text, sorted."""
+    with psycopg.connect(make_conninfo(url)) as connection:
+        return {
+            table: sorted(map(str, connection.execute(f"select * from {table}").fetchall()))  # noqa: S608 - ours
+            for table in tables
+        }
 
 
 def _run_as_kept(url: str, statement: str) -> None:

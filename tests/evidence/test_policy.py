@@ -1,7 +1,5 @@
 """Policies of witnesses: what they are, and that both verifiers hold files to them alike."""
 
-import importlib.util
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,21 +13,10 @@ from service.evidence.note import NoteInvalid
 from service.evidence.policy import Policy, parse_policy
 from tests.evidence.evidence_world import KEY
 from tests.evidence.memory_log import FILES, sample
+from tests.evidence.second_verifier import PROGRAM as SECOND
 from tests.evidence.witnesses import PROGRAM, TestWitness, policy_text
 from tests.tables import every_row
 
-SCRIPT = Path("deploy/verify_export.py").resolve()
-
-
-def _loaded():
-    spec = importlib.util.spec_from_file_location("verify_export", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.is_signature = cache(module.is_signature)  # in plain Python, it takes milliseconds
-    return module
-
-
-SECOND = _loaded()
 A, B, C, D = (
     PROGRAM.key_text(f"example.org/{name}", PROGRAM.Cosigner(name, 4, name.encode() * 32).raw)
     for name in "abcd"

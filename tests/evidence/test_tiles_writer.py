@@ -19,6 +19,7 @@ from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
 from tests import runbook
 from tests.evidence.checkpointing import ALTER, KEY, LEAVES, Away, directory_at, lose
+from tests.evidence.standard_files import tree_hash
 
 
 def read_tiles(folder, size: int) -> list[bytes]:
@@ -49,17 +50,9 @@ def read_tiles(folder, size: int) -> list[bytes]:
             leaves = hashes
         else:
             full = [below[at : at + 256] for at in range(0, len(below) - 255, 256)]
-            assert hashes == [mth(one) for one in full]
+            assert hashes == [tree_hash(one) for one in full]
         below, level, size = hashes, level + 1, size // 256
     return leaves
-
-
-def mth(hashes: list[bytes]) -> bytes:
-    """Return RFC 6962's tree hash of leaf hashes."""
-    if len(hashes) == 1:
-        return hashes[0]
-    at = 1 << (len(hashes) - 1).bit_length() - 1
-    return sha256(b"\x01" + mth(hashes[:at]) + mth(hashes[at:])).digest()
 
 
 async def records_of(start: int, end: int):
@@ -123,7 +116,7 @@ async def test_tiles_follow_the_checkpoints(checkpoints, add, shelf, tmp_path, o
         assert (folder / "checkpoint").read_text() == made.note
         expected = [bytes(row[0]) for row in owner.execute(LEAVES)]
         assert read_tiles(folder, made.checkpoint.size) == expected
-    assert mth(expected) == made.checkpoint.root
+    assert tree_hash(expected) == made.checkpoint.root
     assert sorted(int(one.name) for one in (folder / "tile/0/000.p").iterdir()) == sorted(sizes)
 
 
@@ -302,9 +295,9 @@ async def test_a_new_lineage_has_tiles_of_its_own(checkpoints, add, attack, owne
     made = await checkpoints.make()
     assert await writer.write() is True
     new = tmp_path / "tiles" / made.checkpoint.origin
-    assert mth(read_tiles(new, made.checkpoint.size)) == made.checkpoint.root
+    assert tree_hash(read_tiles(new, made.checkpoint.size)) == made.checkpoint.root
     assert made.checkpoint.origin != first.checkpoint.origin
-    assert mth(read_tiles(old, first.checkpoint.size)) == first.checkpoint.root
+    assert tree_hash(read_tiles(old, first.checkpoint.size)) == first.checkpoint.root
 
 
 async def test_a_writer_that_is_overtaken_takes_nothing_back(checkpoints, add, shelf, tmp_path):

@@ -104,10 +104,3 @@ def replica_owner(request, tmp_path_factory):
         migrated(server.url)
         with psycopg.connect(server.url, autocommit=True) as connection:
             yield connection
-
-
-@pytest.fixture
-def module_owner(module_database_url):
-    """Return a connection of the owner to a database that holds nothing."""
-    with psycopg.connect(module_database_url, autocommit=True) as connection:
-        yield connection

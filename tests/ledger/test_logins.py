@@ -88,7 +88,7 @@ def test_a_login_gets_no_further_than_its_ledger(module_database_url):
                         session.execute(statement.format(own=own, other=other))
 
 
-def test_the_owner_runs_nothing_for_a_login(module_database_url, owner_of_module):
+def test_the_owner_runs_nothing_for_a_login(module_database_url, module_owner):
     """A function that works as the owner calls no name that a session can take."""
     enabled = (
         "select tgenabled from pg_trigger"
@@ -97,14 +97,14 @@ def test_the_owner_runs_nothing_for_a_login(module_database_url, owner_of_module
     with psycopg.connect(login_url(module_database_url, "live"), autocommit=True) as session:
         session.execute(ESCALATION)
         session.execute("select live.oldest_transaction_seconds()")
-    assert owner_of_module.execute(enabled).fetchone() == ("A",)
+    assert module_owner.execute(enabled).fetchone() == ("A",)
 
 
-async def test_the_service_refuses_any_other_login(module_database_url, owner_of_module):
+async def test_the_service_refuses_any_other_login(module_database_url, module_owner):
     """The owner, one of several ledgers, one that may make roles: named with what it may do."""
     every = ", ".join(f"claim_ledger_{ledger}" for ledger in LEDGERS)
     mine, usage = "in role claim_ledger_live", "grant usage on schema test to {name}"
-    other = owner_of_module
+    other = module_owner
     with (
         login(other, f"in role {every}") as shared,
         login(other, f"{mine} createrole") as maker,
@@ -158,7 +158,7 @@ async def test_what_was_not_migrated_is_unavailable(postgres_url, module_databas
 
 
 async def test_where_a_login_is_read_only_is_not_where_its_ledger_is(
-    module_database_url, owner_of_module
+    module_database_url, module_owner
 ):
     """A URL that asks for a server that takes writes finds none there, for reads either.
 
@@ -167,7 +167,7 @@ async def test_where_a_login_is_read_only_is_not_where_its_ledger_is(
     name = module_database_url.rpartition("/")[2]
     url = login_url(module_database_url, "live") + "?target_session_attrs=read-write"
     role = f"alter role claim_ledger_live in database {name}"
-    owner_of_module.execute(f"{role} set default_transaction_read_only = on")
+    module_owner.execute(f"{role} set default_transaction_read_only = on")
     left = Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
     entered = Database(url, "live", pool_size=1, deadline=PATIENCE_SECONDS)
     for database in (left, entered):
@@ -176,7 +176,7 @@ async def test_where_a_login_is_read_only_is_not_where_its_ledger_is(
     for pool in left.pools.values():
         with pytest.raises(LedgerUnavailable, match="TargetServerAttributeNotMatched"):
             await pool.fetchrow(asked)
-    owner_of_module.execute(f"{role} reset default_transaction_read_only")
+    module_owner.execute(f"{role} reset default_transaction_read_only")
     found = {name: await pool.fetchrow(asked) for name, pool in entered.pools.items()}
     assert {name: row and row[0] for name, row in found.items()} == {
         "reads": "on",
@@ -187,11 +187,11 @@ async def test_where_a_login_is_read_only_is_not_where_its_ledger_is(
         await database.close()
 
 
-def test_a_login_that_somebody_else_administers_is_left(module_database_url, owner_of_module):
+def test_a_login_that_somebody_else_administers_is_left(module_database_url, module_owner):
     """As long as it can log in; otherwise the missing right is named."""
     with (
-        login(owner_of_module, "") as guest,
-        login(owner_of_module, "", "alter role {name} nologin") as closed,
+        login(module_owner, "") as guest,
+        login(module_owner, "", "alter role {name} nologin") as closed,
         psycopg.connect(as_login(module_database_url, guest)) as session,
     ):
         make_logins(session, {"claim_ledger_live": "another"})
@@ -200,13 +200,13 @@ def test_a_login_that_somebody_else_administers_is_left(module_database_url, own
     psycopg.connect(login_url(module_database_url, "live")).close()
 
 
-def test_the_server_is_told_no_password(module_database_url, owner_of_module, tmp_path):
+def test_the_server_is_told_no_password(module_database_url, module_owner, tmp_path):
     """What is sent has a verifier of it, whatever the server logs; the login works with it."""
     password = "canary-of-a-password"
-    with login(owner_of_module, "") as name, (tmp_path / "sent").open("w+b") as sent:
-        owner_of_module.pgconn.trace(sent.fileno())
-        make_logins(owner_of_module, {name: password})
-        owner_of_module.pgconn.untrace()
+    with login(module_owner, "") as name, (tmp_path / "sent").open("w+b") as sent:
+        module_owner.pgconn.trace(sent.fileno())
+        make_logins(module_owner, {name: password})
+        module_owner.pgconn.untrace()
         url = f"postgresql://{name}:{password}@{module_database_url.rpartition('@')[2]}"
         psycopg.connect(url).close()
         sent.seek(0)
@@ -215,18 +215,11 @@ def test_the_server_is_told_no_password(module_database_url, owner_of_module, tm
     assert password.encode() not in text
 
 
-@pytest.fixture
-def owner_of_module(module_database_url):
-    """Return a connection of the owner to a database that holds nothing."""
-    with psycopg.connect(module_database_url, autocommit=True) as connection:
-        yield connection
-
-
-def test_a_login_removes_only_what_the_service_removes(owner_of_module):
+def test_a_login_removes_only_what_the_service_removes(module_owner):
     """Each table that it may delete from has a statement that does; none may be emptied."""
     statements = "\n".join(path.read_text() for path in Path("service").rglob("*.sql"))
     removed = set(re.findall(r"delete from ledger\.(\w+)", statements))
-    rights = owner_of_module.execute(REMOVALS).fetchall()
+    rights = module_owner.execute(REMOVALS).fetchall()
     assert [row for row in rights if row[1] == "TRUNCATE" or row[0] not in removed] == []
     assert {"hand_overs", "pending"} <= {row[0] for row in rights}
 
@@ -242,13 +235,13 @@ RENAMED = {
 }
 
 
-def test_a_login_renames_nothing_and_moves_no_subscriber_back(module_database_url, owner_of_module):
+def test_a_login_renames_nothing_and_moves_no_subscriber_back(module_database_url, module_owner):
     """Its effects would be had again, without a trace. It moves on, and the owner moves it."""
     move = "update {own}.subscriptions set position = {position}, leaf_hash = sha256('')"
     with every_row() as row:
         for own in LEDGERS:
             add = "insert into {own}.subscriptions (name, position) values ('mail', 7)"
-            owner_of_module.execute(add.format(own=own))
+            module_owner.execute(add.format(own=own))
             with psycopg.connect(login_url(module_database_url, own), autocommit=True) as session:
                 session.execute(f"select from {own}.log_findings for update")
                 session.execute(move.format(own=own, position=8))
@@ -256,5 +249,5 @@ def test_a_login_renames_nothing_and_moves_no_subscriber_back(module_database_ur
                     if own == "accounts" or "accounts." not in statement:
                         with row(own, what), pytest.raises(InsufficientPrivilege):
                             session.execute(statement.format(own=own))
-            owner_of_module.execute(move.format(own=own, position=0))
-            owner_of_module.execute(f"delete from {own}.subscriptions")  # noqa: S608 - ours
+            module_owner.execute(move.format(own=own, position=0))
+            module_owner.execute(f"delete from {own}.subscriptions")  # noqa: S608 - ours

@@ -11,7 +11,9 @@ from tests.databases import clone
 from tests.pages.chromium import CHROMIUM
 from tests.pages.filled import Filled
 from tests.pages.site import Site, site_on
+from tests.pages.visitor import Visitor
 from tests.patience import PATIENCE_SECONDS
+from tests.world import STAFF
 
 expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 
@@ -67,6 +69,13 @@ def filled(browser, site) -> Filled:
     """Return the installation with something on every page."""
     browser.filled = browser.filled or Filled(site)
     return browser.filled
+
+
+@pytest.fixture
+async def staff(world) -> Visitor:
+    """Return a member of the team."""
+    await world.service.staff.add("team@example.com", STAFF)
+    return await Visitor(world).sign_in("team@example.com")
 
 
 @pytest.fixture(autouse=True)

@@ -60,13 +60,6 @@ async def ids(world):
     return {"partner": partner.partner_id, "entity": entity, "claim": claim}
 
 
-@pytest.fixture
-async def staff(world):
-    """Return a member of the team."""
-    await world.service.staff.add("team@example.com", STAFF)
-    return await Visitor(world).sign_in("team@example.com")
-
-
 async def sizes(world):
     """Return each ledger's number of events: a refused post adds none."""
     counts = []

@@ -17,20 +17,12 @@ from service.pages.backoffice.timeline import ENTRIES_MAX, VALUE_BYTES_MAX
 from service.pages.console.requests import caused
 from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.pages.markup import PAGE_BYTES_MAX
-from tests.pages.visitor import Visitor
 from tests.patience import eventually
 from tests.world import STAFF
 
 CLAIMS = 2 * ENTRIES_MAX + 3
 OLDER = re.compile(r'href="(\?before=[^"]+)"')
 DRESS = ("pages.css", "pages.js", "icon.svg")
-
-
-@pytest.fixture
-async def staff(world):
-    """Return a member of the team."""
-    await world.service.staff.add("team@example.com", STAFF)
-    return await Visitor(world).sign_in("team@example.com")
 
 
 async def claimed(partner, entity_id, number, **more):

@@ -5,22 +5,12 @@ from datetime import timedelta
 
 from structlog.testing import capture_logs
 
+from tests.pages.signing_in import EMAIL, is_signed_in, newest_link
 from tests.pages.visitor import Visitor
 from tests.sessions import moved_in_time
 from tests.world import STAFF
 
-EMAIL, TEAM = "person@example.com", "team@example.com"
-
-
-async def run(world, statement):
-    """Run a statement in the ledger of accounts."""
-    async with world.service.accounts.transaction() as transaction:
-        return await transaction.connection.fetch(statement)
-
-
-async def is_signed_in(visitor):
-    """Return whether the visitor's account is shown."""
-    return (await visitor.get("/account")).status_code == 200
+TEAM = "team@example.com"
 
 
 def ends(page, before="/security"):
@@ -28,7 +18,7 @@ def ends(page, before="/security"):
     return re.findall(rf'action="({before}/sessions/ses_\w+/end)"', page.text)
 
 
-async def test_a_session_ends_when_it_is_not_used(world):
+async def test_a_session_ends_when_it_is_not_used(world, owner):
     """After an hour, by the setting; a visit within it counts, once a minute."""
     visitor = await Visitor(world).sign_in(EMAIL)
     for minutes, holds in ((59, True), (61, False)):
@@ -36,12 +26,12 @@ async def test_a_session_ends_when_it_is_not_used(world):
         assert await is_signed_in(visitor) is holds, minutes
     other = await Visitor(world).sign_in(EMAIL)
     seen = "select seen_at from accounts.sessions order by started_at desc limit 1"
-    assert (await run(world, seen))[0]["seen_at"] is None
+    assert owner.execute(seen).fetchone() == (None,)
     await moved_in_time(world.service, "sessions", "seen_at", 59)
     assert await is_signed_in(other)
-    ((moment,),) = await run(world, seen)
+    moment = owner.execute(seen).fetchone()
     assert await is_signed_in(other)
-    assert (await run(world, seen))[0]["seen_at"] == moment
+    assert owner.execute(seen).fetchone() == moment
 
 
 async def test_people_list_and_end_their_own_sessions(world):
@@ -50,7 +40,7 @@ async def test_people_list_and_end_their_own_sessions(world):
     first = Visitor(world, "192.0.2.7")
     await first.get("/sign-in")
     await first.post("/sign-in", email=EMAIL, next="/account")
-    token = await newest_token(world)
+    token = await newest_link(world)
     answer = await first.client.post(
         f"/sign-in/{token}", headers={"Sec-Fetch-Site": "same-origin"} | agent
     )
@@ -69,12 +59,6 @@ async def test_people_list_and_end_their_own_sessions(world):
     await second.post("/security/sessions/end")
     assert [await is_signed_in(one) for one in (second, third)] == [True, False]
     assert len(ends(await stranger.get("/security"))) == 1
-
-
-async def newest_token(world):
-    """Return the token of the newest sign-in link."""
-    rows = await run(world, "select link_id from accounts.sign_in_links order by asked_at desc")
-    return (await world.service.secrets.get()).link_token("sign-in", rows[0]["link_id"])
 
 
 async def test_the_team_ends_anybodys_sessions(world):

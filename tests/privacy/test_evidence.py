@@ -8,6 +8,7 @@ from service.evidence.replay.moment import moment_of
 from service.evidence.replay.state import replayed
 from service.evidence.replay.wanted import Wanted
 from service.onboardings.commands import PURPOSE
+from tests.databases import rows_of
 from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for
 
@@ -20,10 +21,9 @@ LOG = (
     "select e.append_id, e.originator_id, e.originator_version, e.topic, e.state"
     " from live.log as l join live.events as e using (append_id) order by l.position"
 )
-EVERYTHING = "select * from live.{}"
 TABLES = (
-    *("entities", "connections", "onboardings", "connect_links", "claim_list"),
-    "claim_documents",
+    *("live.entities", "live.connections", "live.onboardings", "live.connect_links"),
+    *("live.claim_list", "live.claim_documents"),
 )
 CANARY = "canary-Zoë"
 
@@ -95,19 +95,11 @@ async def test_a_replay_without_the_keys_makes_the_same_rows(
                     for recorded in events[start : start + at_once]
                     for write in projector.project(recorded)
                 )
-    kept, replayed = _rows(database_url), _rows(scratch_url)
+    kept, replayed = rows_of(database_url, TABLES), rows_of(scratch_url, TABLES)
     assert all(kept[table] for table in TABLES)
     assert replayed == kept
-    assert sum("[erased]" in row for row in kept["entities"]) == len(entities)
+    assert sum("[erased]" in row for row in kept["live.entities"]) == len(entities)
     assert not any(CANARY in row for rows in kept.values() for row in rows)
-
-
-def _rows(url):
-    with psycopg.connect(url) as owner:
-        return {
-            table: sorted(map(str, owner.execute(EVERYTHING.format(table)).fetchall()))
-            for table in TABLES
-        }
 
 
 async def test_a_replay_lists_erased_subjects(privacy):

@@ -1,17 +1,15 @@
 """A read model equals what its projector makes of the log when replayed."""
 
-import psycopg
 import pytest
 
 from service.app.bootstrap import Service
 from service.ledger.following.runner import Subscription
 from service.ledger.sql import queries
-from tests.databases import cloned
+from tests.databases import cloned, rows_of
 from tests.patience import PATIENCE_SECONDS
 from tests.projections.history import TABLES, History, number_all
 from tests.world import settings_for
 
-EVERYTHING = "select * from {}"
 LOG = (
     "select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state"
     " from {0}.log as l join {0}.events as e using (append_id) order by l.position"
@@ -31,10 +29,10 @@ async def test_replaying_the_log_makes_the_same_rows(
     await history.checked()
     for events_at_once, scratch_url in zip((10**6, 1), scratch_urls, strict=True):
         await _replay_all(documents.world, scratch_url, tmp_path, events_at_once)
-    live = _rows(database_url)
+    live = rows_of(database_url, TABLES)
     assert all(live[table] for table in TABLES)
     for scratch_url in scratch_urls:
-        replayed = _rows(scratch_url)
+        replayed = rows_of(scratch_url, TABLES)
         for table in TABLES:
             assert replayed[table] == live[table], (table, scratch_url)
 
@@ -73,11 +71,3 @@ async def _replay(source, target, catch_up, events_at_once):
                 for recorded in events[start : start + events_at_once]
                 for write in projector.project(recorded)
             )
-
-
-def _rows(url):
-    with psycopg.connect(url) as owner:
-        return {
-            table: sorted(map(str, owner.execute(EVERYTHING.format(table)).fetchall()))
-            for table in TABLES
-        }

@@ -2,12 +2,10 @@
 
 import shutil
 from collections.abc import AsyncGenerator
-from pathlib import Path
 
 import httpx
 import pytest
 
-from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.gcs.serving import local_store
 from service.storage.signer import KeySigner
 from tests.no_tls import NO_TLS
@@ -16,21 +14,13 @@ from tests.processes import free_port
 from tests.storage.local import BUCKET, MovableClock, Served
 
 
-@pytest.fixture(scope="session")
-def credentials_directory(tmp_path_factory) -> Path:
-    """Return a directory with credentials, which take a moment to draw."""
-    directory = tmp_path_factory.mktemp("credentials")
-    local_credentials(directory)
-    return directory
-
-
 @pytest.fixture
-async def served(tmp_path, credentials_directory, monkeypatch) -> AsyncGenerator[Served, None]:
+async def served(tmp_path, store_credentials, monkeypatch) -> AsyncGenerator[Served, None]:
     """Return a local store of this test's own, on a real socket."""
     # The client would ask for the bucket in a thread of its own, beside every call.
     monkeypatch.setenv("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
     clock = MovableClock()
-    shutil.copytree(credentials_directory, tmp_path, dirs_exist_ok=True)
+    shutil.copytree(store_credentials, tmp_path, dirs_exist_ok=True)
     async with (
         local_store(tmp_path, [BUCKET], port=free_port(), clock=clock) as store,
         httpx.AsyncClient(timeout=PATIENCE_SECONDS, verify=NO_TLS) as http,

@@ -33,9 +33,9 @@ SECONDS_MAX = 0.5
 
 
 @pytest.fixture
-def local(credentials_directory):
+def local(store_credentials):
     """Return a service account's credentials."""
-    return local_credentials(credentials_directory)
+    return local_credentials(store_credentials)
 
 
 class Iam:
