@@ -11,9 +11,9 @@ from projections.connect_links.reader import ConnectLinksReader
 from service.app.bootstrap import Service
 from service.claims.overview import ClaimOverviews
 from service.facts.caller import Mode
-from service.http.answered import answered
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
+from service.http.tracebacks import answered
 from service.ledger.events import ERASED
 from service.ledger.following.status import HeadWatch
 from service.pages.backoffice.claims import claims_router

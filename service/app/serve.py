@@ -18,7 +18,7 @@ from service.app.main_process import MainProcess
 from service.app.master_keys import check_ring, master_keys
 from service.app.metrics_directory import metrics_directory
 from service.app.settings import SERVE, Settings
-from service.app.stops import ignore_stops
+from service.app.signals import ignore_stops
 from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
 from service.core.garbage import leave_out_what_is_there

@@ -23,7 +23,6 @@ from service.evidence.proofs.serving import ConsistencyProofs, consistency_route
 from service.evidence.tiles.serving import PATH as LOG_PATH
 from service.evidence.tiles.serving import LogTiles, tiles_router
 from service.http.admission import Admission
-from service.http.answered import answered
 from service.http.connections import ConnectionWatch
 from service.http.every_answer import every_answer
 from service.http.hosts import Hosts
@@ -31,6 +30,7 @@ from service.http.methods import OptionsRefused
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.responses import EXCEPTION_HANDLERS
 from service.http.router import OneOffRouter
+from service.http.tracebacks import answered
 from service.ledger.following.runner import Background
 from service.operations.address_middleware import AddressMiddleware, wrong_host
 from service.operations.addresses import HEALTH

@@ -17,7 +17,7 @@ from service.app.logins import check_logins
 from service.app.master_keys import check_ring
 from service.app.operations import operations_loop
 from service.app.settings import Settings
-from service.app.stops import ignore_stops
+from service.app.signals import ignore_stops
 from service.app.tracing import traced_steps, traces_for
 from service.core import logs
 from service.core.garbage import leave_out_what_is_there

@@ -8,7 +8,7 @@ import click
 
 from service.cli.closed_streams import open_closed
 from service.cli.lazy import LazyGroup
-from service.cli.unwritten import Unwritten, forget, tell, watch_output
+from service.cli.stdout_errors import Unwritten, forget, tell, watch_output
 from service.core.errors import Refusal
 
 

@@ -19,7 +19,7 @@ import msgspec
 from service.cli.verdict import Told
 from service.core.clock import timestamp
 from service.core.errors import Refusal
-from service.core.unseen import visible
+from service.core.invisible_characters import visible
 from service.ledger.database import Row
 
 HASH = re.compile(r"[0-9a-f]{32,}")

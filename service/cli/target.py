@@ -24,7 +24,7 @@ from service.cli.output import refuse, show
 from service.cli.verdict import Findings
 from service.core import logs
 from service.core.errors import Refusal, invalid
-from service.core.spares import NO_SPARES, Spares
+from service.core.forked_processes import NO_SPARES, Spares
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyGone, KeyUnknown
 from service.ledger.events import Cause, Unreadable

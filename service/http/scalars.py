@@ -23,7 +23,7 @@ import msgspec.inspect as mi
 from email_validator import SPECIAL_USE_DOMAIN_NAMES, EmailNotValidError, validate_email
 from msgspec import UNSET, Meta, UnsetType
 
-from service.core.unseen import name_fault
+from service.core.invisible_characters import name_fault
 
 LIMITS: Final[Mapping[str, int]] = {
     "text": 255,
@@ -87,7 +87,8 @@ RequiredText = Annotated[str, _string("text", least=1)]
 Line = Annotated[str, _string("text", check=name_fault)]
 """As `Text`, where people enter it on pages of ours: on one line, with nothing that is not seen.
 
-The partner API takes any text (contract); pages show what would not be seen (core/unseen.py)."""
+The partner API takes any text (contract); pages show what would not be seen, by
+core/invisible_characters.py."""
 
 Name = Annotated[str, _string("text", least=1, check=name_fault)]
 """As `Line`, for required fields: not empty."""

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from typing import Final
 
-from service.core.unseen import removed
+from service.core.invisible_characters import removed
 
 NAME_CHARACTERS_MAX: Final = 120
 """Of a name as it is shown; longer ones are cut with an ellipsis."""

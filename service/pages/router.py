@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from litestar import Router
 from litestar.routes import HTTPRoute
 
-from service.http.answered import answered
 from service.http.router import OneOffRouter
+from service.http.tracebacks import answered
 from service.pages.assets import asset_routes
 from service.pages.carried import WaitingForms
 from service.pages.gate import PageGuard

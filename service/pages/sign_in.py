@@ -11,12 +11,12 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 
 from service.core.errors import Refusal
-from service.http.answered import answered
 from service.http.bodies import AnyRequest
 from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
+from service.http.tracebacks import answered
 from service.pages.carried import forgotten
 from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText

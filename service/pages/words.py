@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
-from service.core.unseen import name_fault, removed, visible
+from service.core.invisible_characters import name_fault, removed, visible
 
 LANGUAGE: Final = "en"
 SHOWN_MAX: Final = 60

@@ -6,7 +6,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from msgspec import Meta
 
-from service.core.unseen import name_fault, unseen_fault
+from service.core.invisible_characters import name_fault, unseen_fault
 from service.http.scalars import Checked, EmailAddress, Name
 
 WORDS_CHARACTERS_MAX: Final = 1_000

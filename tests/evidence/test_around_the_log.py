@@ -4,12 +4,12 @@ from uuid import uuid4
 
 import pytest
 
-from service.core.spares import Spares
+from service.core.forked_processes import Spares
 from service.evidence.checkpoints.names import streams_name
 from service.evidence.note import NoteKey
 from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.evidence.verify import confirm, ledger_verifier
-from service.evidence.verify.beside import misdated
+from service.evidence.verify.checkpoint_dates import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.public_ids import are_kept

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from service.core.spares import Spare, Spares
+from service.core.forked_processes import Spare, Spares
 from service.evidence.verify import confirm, ledger_verifier, part, segments
 from service.evidence.verify.actor_faults import ActorFaults
 from service.evidence.verify.confirm import macs_hold

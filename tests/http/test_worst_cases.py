@@ -10,7 +10,7 @@ from litestar.datastructures import Headers
 
 from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX, ClaimListQuery
 from service.core.errors import Refusal
-from service.core.unseen import name_fault, unseen_fault, visible
+from service.core.invisible_characters import name_fault, unseen_fault, visible
 from service.events.cursor import place_of
 from service.http import decoding
 from service.http.client_address import ForwardedClients

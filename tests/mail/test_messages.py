@@ -9,7 +9,7 @@ from email.message import EmailMessage
 
 import pytest
 
-from service.core.unseen import unseen_fault
+from service.core.invisible_characters import unseen_fault
 from service.mail.names import NAME_CHARACTERS_MAX, header_name, shown
 from service.mail.notices import stage_changed
 from service.mail.port import MailRefused

@@ -8,7 +8,7 @@ import pytest
 
 from projections.activity import reader
 from projections.activity.reader import ActivityReader
-from service.core.unseen import visible
+from service.core.invisible_characters import visible
 from service.evidence.replay.history import NUMBERED
 from service.facts.claims import ClaimStageChanged, claim_stream
 from service.ledger.events import Meta

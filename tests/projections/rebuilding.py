@@ -3,7 +3,7 @@
 import asyncio
 from itertools import count
 
-from service.core.spares import Spares
+from service.core.forked_processes import Spares
 from service.ledger.rebuild.session import rebuild_session
 from tests.world import STAFF
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from service.core.spares import NO_SPARES, Spare, Spares, forked
+from service.core.forked_processes import NO_SPARES, Spare, Spares, forked
 from service.ledger import decoding
 from service.ledger.binding import Binding
 from service.ledger.events import Unreadable

@@ -34,7 +34,7 @@ from service.evidence.proofs.recomputed import compare_index
 from service.evidence.streams_note import StreamsNote
 from service.evidence.time_stamp import TimeAnchor
 from service.evidence.verdict import Fault, Verdict
-from service.evidence.verify.beside import misdated
+from service.evidence.verify.checkpoint_dates import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.known_actors import Accounts
 from service.evidence.verify.ledger_verifier import size_of, verify_ledger

@@ -15,7 +15,7 @@ from reportlab.pdfbase.ttfonts import TTFont
 from reportlab.pdfgen.canvas import Canvas
 
 from service.core.clock import timestamp
-from service.core.unseen import blanked
+from service.core.invisible_characters import blanked
 from service.evidence.report.lines import ReportLine
 from service.evidence.report.writers import Cover, Proof
 

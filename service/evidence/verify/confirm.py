@@ -17,8 +17,8 @@ from itertools import zip_longest
 from typing import Final, NamedTuple
 from uuid import UUID
 
+from service.core.forked_processes import Spares
 from service.core.progress import Advance
-from service.core.spares import Spares
 from service.evidence.verify.actor_faults import UNREGISTERED, ActorFaults, actor_fault
 from service.evidence.verify.actors import ALL_PROVEN, Actors
 from service.evidence.verify.known_actors import KnownActors

@@ -16,7 +16,7 @@ from uuid import UUID
 
 import migrations
 from migrations.snapshots import Definition, definitions, shown, snapshot_of
-from service.core.unseen import visible
+from service.core.invisible_characters import visible
 from service.evidence.verdict import Fault
 from service.evidence.verify.shards import Shard, as_migrated, on_node
 from service.ledger.database import Connection, Database

@@ -18,8 +18,8 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+from service.core.forked_processes import NO_SPARES, Spares
 from service.core.progress import Advance
-from service.core.spares import NO_SPARES, Spares
 from service.evidence.lineages import lineages_of
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verdict import Fault, Verdict

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack, suppress
 from multiprocessing.connection import Connection as Pipe
 from typing import Any, Final, NamedTuple
 
-from service.core.spares import Spare, SpareGone
+from service.core.forked_processes import Spare, SpareGone
 from service.evidence.rolled_back import rolled_back
 from service.evidence.verify.part import PartCheck, PartOutcome, Passed, Task
 from service.evidence.verify.segments import Segments

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from service.core.spares import Spares
+from service.core.forked_processes import Spares
 from service.ledger.database import Connection, always
 from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.encryption import DataKey

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Final
 
-from service.core.spares import Spares
+from service.core.forked_processes import Spares
 from service.ledger.rebuild.connecting import shared_lock
 from service.ledger.rebuild.filling_process import FillingJob, fill_in
 from service.ledger.rebuild.progress import BuildProgress

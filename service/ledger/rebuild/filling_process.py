@@ -7,7 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
-from service.core.spares import Spare, SpareGone, until_readable
+from service.core.forked_processes import Spare, SpareGone, until_readable
 from service.ledger.binding import Binding
 from service.ledger.database import LedgerError
 from service.ledger.encryption import DataKey

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import asyncpg
 
 from service.core.clock import timestamp
+from service.core.forked_processes import NO_SPARES, Spares
 from service.core.progress import Advance
-from service.core.spares import NO_SPARES, Spares
 from service.ledger.database import Connection, LedgerUnavailable
 from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS, local_limits

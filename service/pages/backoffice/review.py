@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from litestar import post
 
 from service.core.errors import Refusal
-from service.core.unseen import unseen_fault
+from service.core.invisible_characters import unseen_fault
 from service.facts.reviews import CHECKS
 from service.http.bodies import AnyRequest
 from service.http.decoding import check

@@ -9,7 +9,7 @@ from litestar import get
 from markupsafe import escape
 
 from projections.activity.reader import BEYOND_MAX, TimelineEntry, TimelineFilter
-from service.core.unseen import visible
+from service.core.invisible_characters import visible
 from service.evidence.replay.history import NUMBERED, SECRET, history, older_than
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.http.bodies import AnyRequest

@@ -6,7 +6,7 @@ They copy it, send a mail that is prepared for them, or return to the partner's 
 from typing import NamedTuple
 from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
-from service.core.unseen import visible
+from service.core.invisible_characters import visible
 from service.pages.words import TEXTS
 from service.partners.commands import Profile
 from service.partners.wire import ENTITY_PARAMETER

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from service.core.unseen import blanked, name_fault, unseen_fault, visible
+from service.core.invisible_characters import blanked, name_fault, unseen_fault, visible
 from tests.tables import every_row
 
 SEEN = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from service.core.spares import SpareGone, Spares, forked
+from service.core.forked_processes import SpareGone, Spares, forked
 from tests.patience import eventually
 
 
