@@ -7,6 +7,7 @@ with hiredis; uvloop, redis-py 8.1, minimum of six interleaved rounds).
 """
 
 import asyncio
+import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass
 from importlib.resources import files
@@ -27,8 +28,7 @@ With less, a burst that keeps the event loop busy would look like an outage, and
 count for itself.
 """
 BATCH_MAX: Final = 256
-_PROBE: Final = ("{claim-ledger}:rate:probe", 2**31)
-"""A window that is never full: nothing is written for a charge that finds no place."""
+_PROBE: Final = "{claim-ledger}:rate:probe"
 _SCRIPT: Final = (files("service.http.rate_limit") / "take_window.lua").read_text(encoding="utf-8")
 _log = structlog.get_logger(__name__)
 
@@ -147,13 +147,16 @@ class RedisWindows:
 
     async def _probe(self) -> None:
         # By a charge that writes: a replica or a full Redis would answer a PING too, and the
-        # limiter would flap. Over a new connection: its name may lead to another server by now,
-        # while the one that was the primary still answers.
+        # limiter would flap. In a new window: a full Redis refuses a script by its first write
+        # alone, and removing an expired place is a write that it accepts. (A partner's charge that
+        # begins so is counted as always.) Over a new connection: its name may lead to another
+        # server by now, while the one that was the primary still answers.
         while self._away:
             await asyncio.sleep(self.probe_seconds)
             if self._client.connection is not None:
                 await self._client.connection.disconnect(nowait=True)
-            if (await self._call([_PROBE]))[0] is not None:
+            probe = f"{_PROBE}:{secrets.token_hex(8)}"
+            if (await self._call([(probe, 1)]))[0] is not None:
                 self._away = False
                 _log.info("rate_limit_restored")
                 self.on_degraded(False)
