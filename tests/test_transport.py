@@ -1,10 +1,15 @@
 """What leaves this machine is encrypted, or goes to a host that the settings except."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from service.app.setting import SettingsError
 from service.app.settings import TEAM, Settings
 from service.app.warned import warn_once
+from tests.certificates import certificate
 from tests.databases import with_logins
 from tests.tables import every_row
 from tests.world import MASTER_KEY, PUBLIC_URL
@@ -25,7 +30,8 @@ def settings(**given: str) -> Settings:
 def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
     """One line says what is wrong and what is expected, and shows no password."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    authority = tmp_path / "ca.pem"
+    authority, other = certificate(tmp_path, "db.example.com"), tmp_path / "text"
+    other.write_text("the authority of the server\n")
     refused = {
         ("LIVE_DATABASE_URL", f"{AWAY}?sslmode=disable"): CLEAR,
         ("LIVE_DATABASE_URL", f"{AWAY}?application_name=x&sslmode=prefer"): CLEAR,
@@ -36,6 +42,10 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("DATABASE_URL", f"{AWAY}?sslmode=verify-ca"): UNKNOWN,
         ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={authority}.none"): f"no {authority}.none",
         ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={'x' * 300}"): f"no {'x' * 300}",
+        ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={authority}/x"): f"no {authority}/x",
+        ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={other}"): f"{other} has no certificate in PEM",
+        ("LIVE_DATABASE_URL", f"{AWAY}?sslmode=require&sslrootcert={other}"): "no certificate in",
+        ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={tmp_path}"): "cannot be read (Is a directory)",
         ("REDIS_URL", "redis://:canary@cache.example.com:6379/0"): CLEAR,
         ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
         ("CLAMD_URL", "tcp://clamd.example.com:3310"): CLEAR,
@@ -46,7 +56,6 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("PUBLIC_URL", "http://192.168.0.1:8000"): "expected https://",
         ("PUBLIC_URL", "http://localhost.example.com"): "expected https://",
     }
-    authority.write_text("")
     accepted = {
         ("LIVE_DATABASE_URL", f"{AWAY}?sslmode=require"): f"{AWAY}?sslmode=require",
         ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={authority}"): (
@@ -87,8 +96,35 @@ def test_a_verified_server_is_the_default_once_its_authority_is_known(tmp_path, 
     """In the place where PostgreSQL's own programs look for it."""
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".postgresql").mkdir()
-    (tmp_path / ".postgresql" / "root.crt").write_text("")
+    made = certificate(tmp_path, "db.example.com")
+    made.rename(tmp_path / ".postgresql" / "root.crt")
     assert settings(LIVE_DATABASE_URL=AWAY).live_database_url == f"{AWAY}?sslmode=verify-full"
+
+
+@contextmanager
+def anybody() -> Iterator[None]:
+    """Go on as a user who may read no file of ours; root may read all."""
+    user = os.geteuid()
+    os.seteuid(65534 if user == 0 else user)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+def test_a_file_that_may_not_be_read_is_there(tmp_path):
+    """It would look like an outage of PostgreSQL, or like a site that was not built."""
+    authority, index = certificate(tmp_path, "db.example.com"), tmp_path / "index.html"
+    index.touch()
+    given = {"LIVE_DATABASE_URL": f"{AWAY}?sslrootcert={authority}", "SITE_PATH": str(tmp_path)}
+    settings(**given)
+    for path in (authority, index):
+        path.chmod(0)
+    with pytest.raises(SettingsError) as caught, anybody():
+        settings(**given)
+    site, database = caught.value.faults
+    assert f"{index} cannot be read (Permission denied)" in site
+    assert f"{authority} cannot be read (Permission denied)" in database
 
 
 def test_hosts_on_an_encrypted_network_are_named():

@@ -16,7 +16,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from service.app.key_service import PREFIX as KMS_PREFIX
 from service.app.key_service import KmsKey
-from service.app.transport import is_file, is_this_machine
+from service.app.transport import is_this_machine, unread
 from service.evidence.note import NoteKey, check_name
 from service.evidence.policy import POLICY_BYTES_MAX, Policy, parse_policy
 from service.evidence.time_stamp import ANCHOR_BYTES_MAX, TimeAnchor
@@ -287,8 +287,12 @@ def readable_file(text: str) -> Path:
 def built_site(text: str) -> Path:
     """Take the path of a directory of pages."""
     path = Path(text)
-    if not is_file(path / "index.html"):
-        raise ValueError("expected a directory with an index.html, as `just site` makes it")
+    index = path / "index.html"
+    try:
+        index.open("rb").close()
+    except OSError as error:
+        expected = "expected a directory with an index.html, as `just site` makes it"
+        raise ValueError(f"{unread(index, error)}; {expected}") from error
     return path
 
 

@@ -3,8 +3,10 @@
 Over the loopback, a socket, or to a host that `PLAINTEXT_HOSTS` names, nothing is asked for.
 """
 
+import errno
 import os.path
 import re
+import ssl
 from collections.abc import Collection
 from ipaddress import ip_address
 from pathlib import Path
@@ -20,6 +22,7 @@ _OF_POSTGRESQL: Final = tuple(
 _ENCRYPTED: Final = ("require", "verify-ca", "verify-full")
 _VERIFIED: Final = ("verify-ca", "verify-full")
 _USUAL_AUTHORITY: Final = "~/.postgresql/root.crt"
+_ABSENT: Final = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 _HOST: Final = re.compile(r"^(\[.*\]|[^:]*):[0-9]*$")
 _NAMED: Final = "or its host in CLAIM_LEDGER_PLAINTEXT_HOSTS"
 
@@ -34,15 +37,11 @@ def is_this_machine(host: str) -> bool:
         return False
 
 
-def is_file(path: Path) -> bool:
-    """Return whether a path leads to a file; one that is too long, or that we may not follow, not.
-
-    Of these, pathlib raises OSError.
-    """
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+def unread(path: str | Path, error: OSError) -> str:
+    """Return why a file that a setting names is of no use: there is none, or it cannot be read."""
+    if error.errno in _ABSENT:
+        return f"there is no {path}"
+    return f"{path} cannot be read ({error.strerror})"
 
 
 def encrypt(parsed: dict[str, Any]) -> list[str]:
@@ -84,15 +83,27 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
         )
     # A user of a container may have no home; then the path stays as it is, and is no file.
     authority = options.get("sslrootcert") or os.path.expanduser(_USUAL_AUTHORITY)  # noqa: PTH111 - as said
-    if mode in _VERIFIED and not is_file(Path(authority)):
+    # The driver loads one that is named whatever the mode.
+    read = mode in _VERIFIED or "sslrootcert" in options
+    if read and (fault := _authority_fault(authority)):
         raise ValueError(
-            f"leaves this machine with sslmode={mode} (the default is verify-full), and there is "
-            f"no {authority}; expected sslrootcert=FILE with the authority of the server's "
-            "certificate, or sslmode=require to encrypt without verifying the server"
+            f"leaves this machine with sslmode={mode} (the default is verify-full), and {fault}; "
+            "expected sslrootcert=FILE with the authority of the server's certificate, or "
+            "sslmode=require alone to encrypt without verifying the server"
         )
     if "sslmode" in options:
         return url
     return f"{url}{'&' if '?' in url else '?'}sslmode={mode}"
+
+
+def _authority_fault(path: str) -> str | None:
+    try:
+        ssl.create_default_context(cafile=path)
+    except ssl.SSLError:
+        return f"{path} has no certificate in PEM"
+    except OSError as error:
+        return unread(path, error)
+    return None
 
 
 def redis(url: str, plaintext: Collection[str]) -> str:
