@@ -42,7 +42,8 @@ def product_metrics() -> dict[str, set[str]]:
     for name in ("verification_failed", "verified_actor_faults", "verified_at_seconds"):
         found[f"claim_ledger_{name}"] = {"ledger"}
     for labels in found.values():
-        labels.update({"job", "instance"})  # which Prometheus adds
+        # Which Prometheus adds, and where its operator finds the pods.
+        labels.update({"job", "instance", "namespace", "pod", "container", "endpoint"})
     return found | {name: set[str]() for name in RECORDED}
 
 
