@@ -37,8 +37,8 @@ names the person who runs the command.
 
 **Which installation.** Without `--data-dir`, a command works on the installation that the
 environment names: the URLs of the three ledgers (`CLAIM_LEDGER_ACCOUNTS_DATABASE_URL` and so on),
-`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit check`,
-`audit keygen` and `keys-at-rest keygen` need no installation.
+`CLAIM_LEDGER_MASTER_KEYS` and `CLAIM_LEDGER_PUBLIC_URL` ([settings](settings.md)). `audit verify`
+needs the URLs alone. `audit check`, `audit keygen` and `keys-at-rest keygen` need no installation.
 
 **Who runs it.** The person must be a member of the team at that moment. The command's events name
 them as `staff:<staff id>`; a command that only reads, or changes no fact, leaves no record. The

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,7 +14,7 @@ from asyncpg import PostgresError
 from service.app.bootstrap import Service
 from service.app.key_service import KeyServiceFault
 from service.app.setting import SettingsError
-from service.app.settings import LEDGER_URLS, TEAM, Settings, given
+from service.app.settings import LEDGER_URLS, SETTINGS, TEAM, Settings, given
 from service.app.storage import storage_of_mode
 from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
@@ -74,7 +74,14 @@ class _Call(NamedTuple):
     spares: Spares
 
 
-_team_settings = partial(Settings.from_environment, require=TEAM)
+class Environment(NamedTuple):
+    """What a command requires of the environment if no running dev is named, and how it is read."""
+
+    require: Collection[str]
+    read: Callable[..., Settings] = Settings.from_environment
+
+
+_OF_TEAM = Environment(TEAM)
 
 _data_dir_option = click.option(
     "--data-dir",
@@ -85,15 +92,15 @@ _data_dir_option = click.option(
 
 def team_command(
     command: Command,
-    environment: Callable[[], Settings] = _team_settings,
+    environment: Environment = _OF_TEAM,
     around: Callable[[Run], Run] = lambda run: run,
     named: Named = "always",
     spares: Callable[[Mapping[str, object]], int] = lambda _options: 0,
 ) -> click.Command:
     """Make a function a command of its name, with `--json`, `--data-dir` and `--as`.
 
-    It opens the service for the function, and prints what that returns. `environment` reads the
-    settings when no running dev is named; `around` wraps what click calls. Unless it is `named`
+    It opens the service for the function, and prints what that returns. `environment` has
+    the settings when no running dev is named; `around` wraps what click calls. Unless it is `named`
     never, it refuses to run for anybody who is not in the team. `spares` says by its options how
     many processes may work beside it.
     """
@@ -124,7 +131,7 @@ def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
 
 def _answer(
     call: _Call,
-    environment: Callable[[], Settings],
+    environment: Environment,
     data_dir: Path | None,
     options: Mapping[str, object],
 ) -> Mapping[str, Any]:
@@ -189,7 +196,7 @@ async def _actor(named: Named, email: str | None, service: Service) -> str:
     return f"staff:{staff_id}"
 
 
-def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Settings:
+def _settings(data_dir: Path | None, environment: Environment) -> Settings:
     """Return the settings of a running dev, or those of the environment."""
     if data_dir is not None:
         try:
@@ -203,12 +210,12 @@ def _settings(data_dir: Path | None, environment: Callable[[], Settings]) -> Set
     if not given(*LEDGER_URLS):
         nearby = (DEV_DIRECTORY / FACTS).exists()
         hint = f"--data-dir {DEV_DIRECTORY}, which runs here," if nearby else "--data-dir DIRECTORY"
+        *others, last = [one.variable for one in SETTINGS if one.name in environment.require]
         raise click.ClickException(
             f"which installation? Give {hint} for a running `claim-ledger dev`, or set "
-            "CLAIM_LEDGER_ACCOUNTS_DATABASE_URL, CLAIM_LEDGER_LIVE_DATABASE_URL, "
-            "CLAIM_LEDGER_TEST_DATABASE_URL, CLAIM_LEDGER_MASTER_KEYS and CLAIM_LEDGER_PUBLIC_URL"
+            f"{', '.join(others)} and {last}"
         )
-    return environment()
+    return environment.read(require=environment.require)
 
 
 def _is_text(value: str) -> bool:

@@ -8,27 +8,29 @@ from pathlib import Path
 import pytest
 
 from service.app.setting import PREFIX, SettingsError
-from service.app.settings import Settings
+from service.app.settings import LEDGER_URLS, Settings
 from service.cli.audit.auditor import auditor_settings, has_master_keys
 from service.evidence.note import NoteKey
 from tests.given_settings import GOOD, KEYS, RING
 
 PUBLIC = NoteKey.generate("example.com/ledger").public_text
 KEY = RING.partition(",")[0]
+URLS = {name: GOOD[name] for name in sorted(LEDGER_URLS)}
 
 Read = Callable[..., Settings]
 
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> Read:
-    """Return a function that reads an auditor's settings from these alone."""
+    """Return a function that reads an auditor's settings from these and the ledgers' URLs alone."""
 
     def of(**given: str) -> Settings:
+        given = URLS | given
         for name in [name for name in os.environ if name.startswith(PREFIX)]:
             monkeypatch.delenv(name)
         for name, value in given.items():
             monkeypatch.setenv(f"{PREFIX}{name}", value)
-        return auditor_settings()
+        return auditor_settings(require=LEDGER_URLS)
 
     return of
 
@@ -52,10 +54,20 @@ def test_what_an_auditor_does_not_need_may_be_absent(
     """Neither ring nor origin, or nothing in them as in compose files; public keys in a file."""
     keys = {"CHECKPOINT_KEYS_FILE": secret(PUBLIC)}
     for given in ({}, {"MASTER_KEYS": "", "MASTER_KEYS_FILE": " "}, {"PUBLIC_URL": ""}):
-        settings = read(LIVE_DATABASE_URL=GOOD["LIVE_DATABASE_URL"], **keys, **given)
+        settings = read(**keys, **given)
         (found,) = settings.checkpoint_keys or ()
         assert (found.public_text, has_master_keys(settings)) == (PUBLIC, False)
         assert settings.public_url
+
+
+def test_every_url_that_is_absent_is_named_at_once(read: Read) -> None:
+    """An auditor adds all of them, and not one after each attempt."""
+    with pytest.raises(SettingsError) as caught:
+        read(ACCOUNTS_DATABASE_URL="", TEST_DATABASE_URL="")
+    assert [fault.partition(": is not set")[0] for fault in caught.value.faults] == [
+        f"{PREFIX}ACCOUNTS_DATABASE_URL",
+        f"{PREFIX}TEST_DATABASE_URL",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,17 @@ def test_no_installation_is_one_line(tmp_path):
     assert "--data-dir .claim-ledger, which runs here" in nearby.stderr
 
 
+def test_no_installation_names_what_the_command_requires():
+    """An auditor has neither a master key nor the origin, and needs none."""
+    urls = " ".join(f"CLAIM_LEDGER_{name}_DATABASE_URL," for name in ("ACCOUNTS", "LIVE"))
+    team, auditor = (run(*words).stderr for words in (("partners", "list"), ("audit", "verify")))
+    assert team.endswith(
+        f" or set {urls} CLAIM_LEDGER_TEST_DATABASE_URL, CLAIM_LEDGER_MASTER_KEYS and "
+        "CLAIM_LEDGER_PUBLIC_URL\n"
+    )
+    assert auditor.endswith(f" or set {urls[:-1]} and CLAIM_LEDGER_TEST_DATABASE_URL\n")
+
+
 def test_a_dev_that_does_not_run_is_one_line(tmp_path):
     """A directory without a dev.json, or with a broken one, is named."""
     without = run("partners", "list", "--data-dir", tmp_path)

@@ -1,6 +1,7 @@
 """The settings of an auditor, who only reads: public keys and a database, but no master key."""
 
 import secrets
+from collections.abc import Collection
 from typing import Final
 
 from service.app.setting_values import verification_keys
@@ -16,14 +17,14 @@ def has_master_keys(settings: Settings) -> bool:
     return settings.master_keys != _NO_RING
 
 
-def auditor_settings() -> Settings:
+def auditor_settings(*, require: Collection[str]) -> Settings:
     """Return the environment's settings; those that only writing needs may be absent.
 
     The ring of checkpoint keys can have public keys alone. What is given has to be right: with a
     faulty ring, nobody would learn that MACs are no longer checked. Raises SettingsError.
     """
     given = Settings.from_environment(
-        require=(), parsers={"CHECKPOINT_KEYS": verification_keys}
+        require=require, parsers={"CHECKPOINT_KEYS": verification_keys}
     ).values
     absent = {name: value for name, value in _STAND_INS.items() if given[name] is None}
     return Settings({**given, **absent})

@@ -10,6 +10,7 @@ from typing import Final
 import click
 
 from service.app.bootstrap import Service
+from service.app.settings import LEDGER_URLS
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.auditor import auditor_settings, has_master_keys
 from service.cli.audit.demands import fields_of, policy_option, time_anchor_option
@@ -18,7 +19,7 @@ from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.explained_actors import ExplainedActors
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Run, Target, print_answer, team_command
+from service.cli.target import Environment, Run, Target, print_answer, team_command
 from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, Told, ago, listed
 from service.core.counted import counted
@@ -116,7 +117,7 @@ def _spares(_options: object) -> int:
 
 @partial(
     team_command,
-    environment=auditor_settings,
+    environment=Environment(LEDGER_URLS, auditor_settings),
     around=_offline_first,
     named="never",
     spares=_spares,
