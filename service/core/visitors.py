@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class _Visit:
-    visitor: str
+    visitors: tuple[str, ...]
 
 
 _visit: ContextVar[_Visit | None] = ContextVar("visit", default=None)
@@ -21,24 +21,24 @@ _visit: ContextVar[_Visit | None] = ContextVar("visit", default=None)
 @contextmanager
 def visited_by(visitor: str) -> Generator[None]:
     """Make what the block does a part of a visitor's page: a network's, where no more is known."""
-    token = _visit.set(_Visit(visitor))
+    token = _visit.set(_Visit((visitor,)))
     try:
         yield
     finally:
         _visit.reset(token)
 
 
-def is_visited_by(visitor: str) -> None:
-    """Count what the page does from now on as a person's, or as a partner's."""
+def is_visited_by(*visitors: str) -> None:
+    """Count what the page does from now on as a person's, and as a partner's, in this order."""
     visit = _visit.get()
     if visit is not None:
-        visit.visitor = visitor
+        visit.visitors = visitors
 
 
-def visitor() -> str | None:
-    """Return whose page is being made; None: a partner's call, or no request at all."""
+def visitors() -> tuple[str, ...]:
+    """Return whose page is being made; nobody's is a partner's call, or no request at all."""
     visit = _visit.get()
-    return None if visit is None else visit.visitor
+    return () if visit is None else visit.visitors
 
 
 def for_everybody() -> Context:

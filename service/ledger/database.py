@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 import asyncpg
 from asyncpg.pgproto import pgproto
 
-from service.core.visitors import visitor
+from service.core.visitors import visitors
 from service.ledger.connection import (
     CONNECT_SECONDS_MAX,
     Accept,
@@ -129,8 +129,8 @@ class Pool:
 
     def connection(self, deadline: float | None = None) -> "_Lent":
         """Lend a connection, under one deadline for waiting and work together."""
-        whose = visitor()
-        lender = self.pool if whose is None or self._pages is None else self._pages.of(whose)
+        whose = visitors()
+        lender = self.pool if not whose or self._pages is None else self._pages.of(whose)
         return _Lent(lender, self._drain, deadline or self.deadline_seconds)
 
     @asynccontextmanager

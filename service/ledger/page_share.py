@@ -5,6 +5,7 @@ pages a second. Whatever pages there are, the others are left to partners' calls
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -27,30 +28,32 @@ class PageShare:
         self._places = asyncio.Semaphore(max(1, size // 2))
         self._by_visitor: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def of(self, visitor: str) -> "VisitorsTurn":
-        """Return what lends a visitor one connection, once."""
-        own = self._by_visitor.setdefault(visitor, asyncio.Semaphore(VISITORS_MAX))
-        return VisitorsTurn(self._pool, own, self._places)
+    def of(self, visitors: Sequence[str]) -> "VisitorsTurn":
+        """Return what lends a page one connection, once: when it is the turn of each visitor.
+
+        They are in one order everywhere, people before partners, so that none wait for each other.
+        """
+        own = [
+            self._by_visitor.setdefault(one, asyncio.Semaphore(VISITORS_MAX)) for one in visitors
+        ]
+        return VisitorsTurn(self._pool, [*own, self._places])
 
 
 class VisitorsTurn:
     """Lends a page a connection; its places are free again when the connection is."""
 
-    __slots__ = ("_own", "_places", "_pool")
+    __slots__ = ("_places", "_pool")
 
-    def __init__(
-        self, pool: ConnectionPool, own: asyncio.Semaphore, places: asyncio.Semaphore
-    ) -> None:
-        """`own` are the visitor's places, `places` those of all pages."""
+    def __init__(self, pool: ConnectionPool, places: Sequence[asyncio.Semaphore]) -> None:
+        """`places` are those of each visitor, then those of all pages."""
         self._pool = pool
-        self._own = own
         self._places = places
 
     async def take(self) -> LedgerConnection:
-        """Return a connection, as `ConnectionPool.take` does, when it is this visitor's turn."""
+        """Return a connection, as `ConnectionPool.take` does, when there is a place in each."""
         held: list[asyncio.Semaphore] = []
         try:
-            for one in (self._own, self._places):
+            for one in self._places:
                 await one.acquire()
                 held.append(one)
             return await self._pool.take()
@@ -62,8 +65,8 @@ class VisitorsTurn:
     def give_back(self, connection: LedgerConnection) -> None:
         """Take the connection back, whether its caller gives it back or its server is done."""
         self._pool.give_back(connection)
-        self._places.release()
-        self._own.release()
+        for one in self._places:
+            one.release()
 
     def forget_statements(self) -> None:
         """Have each connection prepare its statements again, whoever is lent it."""

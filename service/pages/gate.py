@@ -87,7 +87,8 @@ def page_guard(
             if page.who == "approved" and member.status != "approved":
                 raise Refusal("auth_partner_not_approved")
             state["member"] = member
-            is_visited_by(f"partner {partner_id}")  # however many people a partner has
+            # However many people a partner has, and however many partners a person works for.
+            is_visited_by(f"person {person.person_id}", f"partner {partner_id}")
         elif page.who == "staff":
             staff_id = await staff.by_address(person.address_hash)
             if staff_id is None:
@@ -121,9 +122,10 @@ def _keeping_forms(guard: PageGuard) -> PageGuard:
 async def _charge_link(limiter: RateLimiter, connection: AnyConnection, page: Page) -> None:
     """Charge a form to the link that it is sent by, and to its network, which may have many."""
     if page.who == "token" and _is_form(connection) and not page.charges_itself:
+        # The network first: links can be guessed, and each would have a window of its own.
+        await _charge(limiter, connection, f"network {network_of(connection.scope)}")
         link = token_hash(connection.path_params["token"]).hex()
         await _charge(limiter, connection, f"link {link}")
-        await _charge(limiter, connection, f"network {network_of(connection.scope)}")
 
 
 def _is_form(connection: AnyConnection) -> bool:

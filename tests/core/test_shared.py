@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from service.core.shared import Shared
-from service.core.visitors import visited_by, visitor
+from service.core.visitors import visited_by, visitors
 
 
 class Made:
@@ -78,7 +78,7 @@ async def test_a_run_is_no_visitors():
     """Whoever asks first may have to wait for their own pages; the others do not wait with them."""
 
     async def whose():
-        return visitor()
+        return visitors()
 
     with visited_by("person 1"):
-        assert (visitor(), await Shared(whose).get()) == ("person 1", None)
+        assert (visitors(), await Shared(whose).get()) == (("person 1",), ())

@@ -73,6 +73,24 @@ async def test_slow_pages_leave_connections_to_calls_and_to_other_people(world, 
     assert {answer.status_code for answer in await asyncio.gather(*slow)} == {200}
 
 
+async def test_a_person_has_one_connection_however_many_partners_they_work_for(world, owner):
+    """They would take all that pages have, and other people's would wait."""
+    teams = [(await world.partner()).partner_id for _ in range(SIZE // 2 + 1)]
+    person = await _member(world, teams[0], "one@example.com")
+    for partner_id in teams[1:]:
+        await world.service.partners.add_member(partner_id, "one@example.com", STAFF)
+    other = await _member(world, teams[-1], "other@example.com")
+    with owner.transaction():
+        owner.execute(HELD)
+        slow = [_calls_of(person, partner_id) for partner_id in teams]
+        await eventually(lambda: _waiting(owner))
+        for _ in range(2 * SIZE):
+            answer = await other.get(f"/console/{teams[-1]}/claims?mode=live")
+            assert answer.status_code == 200
+        assert _waiting(owner) == 1
+    assert {answer.status_code for answer in await asyncio.gather(*slow)} == {200}
+
+
 async def test_a_visitor_who_went_away_has_their_place_until_the_server_is_done(owner, database):
     """Whoever opens a page over and over has no more statements at work."""
 
