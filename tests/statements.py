@@ -14,6 +14,25 @@ PACKAGES = sorted(
 )
 OF_CITUS = "pg_dist_shard"
 """A table that only databases of Citus have."""
+SAMPLES = {
+    "bigint": "1",
+    "boolean": "true",
+    "bytea": r"'\x01'",
+    '"char"': "'a'",
+    "date": "current_date",
+    "double precision": "1",
+    "integer": "1",
+    "interval": "'1 hour'",
+    "name": "'live'",
+    "real": "1",
+    "smallint": "1",
+    "text": "'on'",
+    "text[]": "array['jit']",
+    "timestamp with time zone": "now()",
+    "uuid": "lpad('1', 32, '0')::uuid",
+    "xid": "'3'",
+}
+"""A value of each type of a parameter, with which settings can be asked for, and set."""
 _TABLE = re.compile(r"\bledger\.(\w+)(?!\w*\()")
 
 
@@ -49,3 +68,9 @@ def prepared(connection: psycopg.Connection, sql: Sql, schema: str) -> list[str]
     ).fetchone()
     assert row is not None
     return row[0]
+
+
+def sample(of: str) -> str:
+    """Return a value of a type, in SQL."""
+    value = SAMPLES.get(of) or f"array[{SAMPLES[of.removesuffix('[]')]}]"
+    return f"{value}::{of}"

@@ -8,28 +8,9 @@ import pytest
 from service.ledger.database import BY_INDEX
 from tests.citus.cluster import Citus
 from tests.databases import login_url
-from tests.statements import PACKAGES, is_of, prepared, statements_of
+from tests.statements import PACKAGES, is_of, prepared, sample, statements_of
 
 pytestmark = pytest.mark.server
-
-SAMPLES = {
-    "bigint": "1",
-    "boolean": "true",
-    "bytea": r"'\x01'",
-    '"char"': "'a'",
-    "date": "current_date",
-    "double precision": "1",
-    "integer": "1",
-    "interval": "'1 hour'",
-    "name": "'live'",
-    "real": "1",
-    "smallint": "1",
-    "text": "'on'",
-    "text[]": "array['jit']",
-    "timestamp with time zone": "now()",
-    "uuid": "lpad('1', 32, '0')::uuid",
-}
-"""A value of each type, with which settings can be asked for, and set."""
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +33,10 @@ def test_citus_takes_every_statement(login: psycopg.Connection, package: str) ->
         if types is None:
             continue
         try:
-            given = ", ".join(_sample(one) for one in types)
+            given = ", ".join(sample(one) for one in types)
             with login.transaction(force_rollback=True):
                 login.execute(f"execute one{f'({given})' if given else ''}".encode())
         except psycopg.IntegrityError:
             pass
         finally:
             login.execute("deallocate one")
-
-
-def _sample(of: str) -> str:
-    sample = SAMPLES.get(of) or f"array[{SAMPLES[of.removesuffix('[]')]}]"
-    return f"{sample}::{of}"
