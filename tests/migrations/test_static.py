@@ -43,6 +43,9 @@ ALLOWED = {
 """What a file may do all the same, and why."""
 FUNCTION = re.compile(r"create (?:or replace )?function .*?\$\$.*?\$\$", re.DOTALL)
 WRITE = re.compile(r"^\s*(?:update|delete|truncate|do|insert\b[^;]*\bselect)\b", re.MULTILINE)
+BY_THE_CLOCK = re.compile(
+    r"^\s*insert\b[^;]*\bselect\b[^;]*\b(?:now\(\)|current_date|current_timestamp)", re.MULTILINE
+)
 
 
 def runners() -> dict[str, str]:
@@ -91,6 +94,12 @@ def test_revisions_lock_and_rewrite_nothing_large():
             assert "%(after)s" in text, name
             assert " limit " in text, name
     assert found == set(ALLOWED)
+
+
+def test_no_insert_selects_by_the_clock():
+    """Citus refuses that, or crashes (docs/scale.md); a part by `with` before the insert may."""
+    for path in SQL.iterdir():
+        assert not BY_THE_CLOCK.search(FUNCTION.sub("", path.read_text())), path.name
 
 
 @pytest.mark.parametrize(
