@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from migrations.apply import SQL, statements
 from service.cli.dev.postgres import EmbeddedPostgres
 from service.core.clock import system_clock
 from service.ledger.database import Database, LedgerUnavailable
@@ -85,6 +86,22 @@ async def test_an_hour_is_one_row_of_each_endpoint(world):
         "limited": 2,
         "refused": 4,
     }
+
+
+async def test_the_revision_that_adds_hours_counts_those_of_the_day_before(world, owner):
+    """By the counts of minutes, as each call has been counted since."""
+    log, now = log_on(world), system_clock()
+    every = product(["key_1", "key_2"], [201, 400, 429], ["/v1/claims", "/v1/events"], [0, 90])
+    for number, (key_id, status, route, minutes) in enumerate(every):
+        at, code = now - timedelta(minutes=minutes), "" if status == 201 else f"code_{status}"
+        log.add("live", call(number, key_id=key_id, status=status, route=route, at=at, code=code))
+    await log.flush()
+    hours = "select * from live.request_hours order by hour, route"
+    counted = owner.execute(hours).fetchall()
+    owner.execute("delete from live.request_hours")
+    *_, fill = statements((SQL / "0044_request_hours.sql").read_text().replace("ledger.", "live."))
+    owner.execute(fill)
+    assert (len(counted), owner.execute(hours).fetchall()) == (4, counted)
 
 
 async def test_the_key_remembers_its_last_use(world):
