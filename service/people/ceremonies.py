@@ -73,13 +73,16 @@ class Ceremonies:
         return False
 
     async def creation(self, person: Person, known: Sequence[Passkey]) -> Ceremony:
-        """Return the ceremony that adds a passkey to those that a person has."""
+        """Return the ceremony that adds a passkey to those that a person has.
+
+        The user handle is the library's, random bytes that nothing stores. An authenticator would
+        put each new passkey in the place of the one before it if both had the person's id.
+        """
         challenge = await self._challenge(person, "add", _seconds(self.clock))
         options = generate_registration_options(
             rp_id=self.host,
             rp_name=SERVICE_NAME,
             user_name=person.email,
-            user_id=person.person_id.encode(),
             challenge=challenge.encode(),
             authenticator_selection=AuthenticatorSelectionCriteria(
                 resident_key=ResidentKeyRequirement.PREFERRED,

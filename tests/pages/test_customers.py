@@ -2,8 +2,9 @@
 
 import re
 
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import expect
 
+from tests.pages.pressing import press_twice
 from tests.world import claim_body
 
 
@@ -18,29 +19,6 @@ def onboarding_link(site, key, email, **more):
     body = {"partner_user_id": email, "company_name": "Bakry", "user_email": email} | more
     assert site.api(key, "POST", "/onboardings", json=body).status_code == 201
     return site.mailed_link(email, "onboarding")
-
-
-def press_twice(page: Page, button: Locator) -> None:
-    """Press a button twice while the first request is held up, as on a slow network."""
-    held: list[Route] = []
-
-    def hold(route: Route) -> None:
-        if route.request.method != "POST":
-            route.continue_()
-        elif held:
-            route.abort()  # though the browser has dropped the first one by now
-        else:
-            held.append(route)
-
-    page.route("**", hold)
-    button.scroll_into_view_if_needed()
-    box = button.bounding_box()
-    assert box
-    place = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    with page.expect_request(lambda request: request.method == "POST"):
-        page.mouse.click(*place)  # most else would wait for the page to come
-    page.mouse.click(*place)
-    held[0].continue_()
 
 
 def test_a_customer_approves_and_ends_a_connection(site):

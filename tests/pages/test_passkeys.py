@@ -1,5 +1,6 @@
 """Passkeys: what asks for one, what is accepted as one, and recovery; without a browser."""
 
+import base64
 import json
 import re
 from datetime import timedelta
@@ -226,6 +227,15 @@ async def test_only_our_own_ceremonies_count(world):
     visitor.csrf = await csrf_of(world, visitor)
     again = await visitor.post("/security/passkey", **fields)
     assert again.status_code == 400  # the session that it was for has ended
+
+
+async def test_a_user_handle_identifies_nobody(world):
+    """A device keeps it, and replaces the passkey of an equal one: each page has another."""
+    visitor = await by_link(world, MEMBER)
+    users = [(await ceremony(visitor, "/security/passkey"))[0]["user"] for _ in range(2)]
+    first, second = (base64.urlsafe_b64decode(one["id"] + "==") for one in users)
+    assert first != second
+    assert visitor.person.person_id.encode() not in first
 
 
 async def test_a_proof_is_good_for_one_session(world):

@@ -15,13 +15,20 @@ function base64url(buffer) {
 function options() {
   const given = JSON.parse(form.dataset.options);
   given.challenge = bytes(given.challenge);
-  if (given.user) given.user.id = bytes(given.user.id);
+  // Another at every press: an authenticator keeps one passkey a user handle, and would put one that
+  // the server then refuses into the place of one that it knows.
+  if (given.user) given.user.id = crypto.getRandomValues(new Uint8Array(64));
   for (const one of given.allowCredentials ?? given.excludeCredentials ?? []) one.id = bytes(one.id);
   return given;
 }
 
+let isAsked = false;
+
 async function ask(event) {
+  if (form.elements.credential.value) return; // the answer: pages.js sends it once
   event.preventDefault();
+  if (isAsked) return;
+  isAsked = true;
   const failed = form.querySelector("[data-failed]");
   failed.hidden = true;
   try {
@@ -32,9 +39,11 @@ async function ask(event) {
     }
     const answer = { id: made.id, rawId: base64url(made.rawId), type: made.type, response };
     form.elements.credential.value = JSON.stringify(answer);
-    form.submit();
+    form.requestSubmit();
   } catch {
     failed.hidden = false;
+  } finally {
+    isAsked = false;
   }
 }
 
@@ -42,4 +51,5 @@ if (form && window.PublicKeyCredential) {
   form.querySelector("button").hidden = false;
   form.querySelector("[data-needed]").hidden = true;
   form.addEventListener("submit", ask);
+  addEventListener("pageshow", () => { form.elements.credential.value = ""; });
 }
