@@ -72,6 +72,19 @@ def test_staff_add_a_passkey_and_use_it(site):
     _says_what_is_needed(site.visitor(java_script_enabled=False), site, email)
 
 
+def test_a_device_that_has_a_passkey_already_is_told_apart(site):
+    """Where it gets no second one, the page says so, not that the browser gave none."""
+    email, page, device = of_staff(site)
+    page.get_by_role("button", name="Add passkey").click()
+    page.wait_for_url("/backoffice")
+    page.goto("/security/passkey")
+    page.get_by_role("button", name="Add passkey").click()
+    expect(page.get_by_text("already has one of your passkeys")).to_be_visible()
+    expect(page.get_by_text("Your browser didn't provide a passkey")).to_be_hidden()
+    assert device.passkeys() == 1
+    use_passkey(site, page, email)
+
+
 def test_a_page_from_before_a_passkey_was_added_takes_it_from_nobody(site):
     """Another tab, for instance: it is refused, and the device keeps the one that counts."""
     email, page, _ = of_staff(site)

@@ -29,8 +29,7 @@ async function ask(event) {
   event.preventDefault();
   if (isAsked) return;
   isAsked = true;
-  const failed = form.querySelector("[data-failed]");
-  failed.hidden = true;
+  for (const one of form.querySelectorAll("[data-failed]")) one.hidden = true;
   try {
     const made = await navigator.credentials[form.dataset.passkey]({ publicKey: options() });
     const response = {};
@@ -40,7 +39,9 @@ async function ask(event) {
     const answer = { id: made.id, rawId: base64url(made.rawId), type: made.type, response };
     form.elements.credential.value = JSON.stringify(answer);
     form.requestSubmit();
-  } catch {
+  } catch (error) {
+    // What is said of an error by its name, or else of any.
+    const failed = form.querySelector(`[data-failed="${error.name}"]`) ?? form.querySelector("[data-failed]");
     failed.hidden = false;
   } finally {
     isAsked = false;
