@@ -1,6 +1,9 @@
 """`/security`: a person's own passkeys and sessions."""
 
+from typing import Final
+
 from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
 
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
@@ -11,6 +14,8 @@ from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of, signed_in
 
 SECURITY = {"page": Page("signed-in")}
+_DONE: Final = frozenset({"removed"})
+"""What the page can say was just done, in `?done=`."""
 
 
 def security_router(proofs: Proofs) -> OneOffRouter:
@@ -20,10 +25,11 @@ def security_router(proofs: Proofs) -> OneOffRouter:
     @get(opt=SECURITY)
     async def shown(request: AnyRequest) -> Html:
         """List the person's passkeys and sessions."""
-        person = signed_in(request)
+        person, done = signed_in(request), request.query_params.get("done")
         return page(
             request,
             "security.html",
+            done=done if done in _DONE else None,
             passkeys=await passkeys.of(person.person_id),
             are_possible=ceremonies.are_possible,
             sessions=await sessions.of(person.person_id),
@@ -50,16 +56,6 @@ def security_router(proofs: Proofs) -> OneOffRouter:
         await passkeys.add(person.person_id, credential_id, public_key, cause)
         return await proofs.renewed(request, safe_path(form.get("next", ""), "/security"))
 
-    @post("/passkeys/{passkey_id:str}/remove", opt=SECURITY)
-    async def remove(request: AnyRequest, passkey_id: PathText) -> Html:
-        """Remove a passkey, and end the sessions that whoever has it may have begun."""
-        await proofs.require(request)
-        person = signed_in(request)
-        cause = customer_cause(request, person.person_id)
-        await passkeys.remove(person.person_id, passkey_id, cause)
-        await sessions.end_others(person.person_id, person.session_id)
-        return lead_to("/security")
-
     @post("/sessions/{session_id:str}/end", opt=SECURITY)
     async def end(request: AnyRequest, session_id: PathText) -> Html:
         """End one session of the person; any but this one takes having signed in lately."""
@@ -77,4 +73,31 @@ def security_router(proofs: Proofs) -> OneOffRouter:
         await sessions.end_others(person.person_id, person.session_id)
         return lead_to("/security")
 
-    return OneOffRouter("/security", route_handlers=[shown, ask, add, remove, end, end_others])
+    handlers = [shown, ask, add, *_removing(proofs), end, end_others]
+    return OneOffRouter("/security", route_handlers=handlers)
+
+
+def _removing(proofs: Proofs) -> list[HTTPRouteHandler]:
+    """Return the handlers that remove a passkey, once that is confirmed."""
+    passkeys, sessions = proofs.passkeys, proofs.sessions
+
+    @get("/passkeys/{passkey_id:str}/remove", opt=SECURITY)
+    async def confirm(request: AnyRequest, passkey_id: PathText) -> Html:
+        """Explain what removing a passkey means, and ask for confirmation."""
+        held = await passkeys.of(signed_in(request).person_id)
+        passkey = next((one for one in held if one.passkey_id == passkey_id), None)
+        if passkey is None:  # removed since the list was shown
+            return lead_to("/security")
+        return page(request, "passkey_remove.html", passkey=passkey)
+
+    @post("/passkeys/{passkey_id:str}/remove", opt=SECURITY)
+    async def remove(request: AnyRequest, passkey_id: PathText) -> Html:
+        """Remove a passkey, and end the sessions that whoever has it may have begun."""
+        await proofs.require(request)
+        person = signed_in(request)
+        cause = customer_cause(request, person.person_id)
+        await passkeys.remove(person.person_id, passkey_id, cause)
+        await sessions.end_others(person.person_id, person.session_id)
+        return lead_to("/security?done=removed")
+
+    return [confirm, remove]

@@ -226,6 +226,7 @@ class Filled:
         await service.staff.add(PEOPLE["staff"], STAFF)
         self.person = (await session_of(service, PEOPLE["developer"])).person.person_id
         await service.passkeys.add(self.person, b"credential", b"public key", STAFF)
+        self.passkey = (await service.passkeys.of(self.person))[0].passkey_id
         self.pending = await self._applied(service, "pending")
         note = "Their register entry names another director: asked on the phone, it is right. " * 4
         await service.reviews.save(self.pending, ["website", "register"], note, 0, STAFF)

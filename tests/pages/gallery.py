@@ -294,6 +294,7 @@ SECURITY = [
     Shot("security", "developer", at("/security")),
     Shot("security-empty", "stranger", at("/security"), titled=False),
     Shot("security-passkey", "staff", at("/security/passkey")),
+    Shot("security-passkey-remove", "developer", at("/security/passkeys/{passkey}/remove")),
     Shot("proof", "developer", at("/proof?next=/console")),
 ]
 

@@ -19,7 +19,6 @@ class People:
             "request_id": "req_none",
             "link_id": "lnk_none",
             "session_id": "ses_none",
-            "passkey_id": "psk_none",
         }
         self.tokens: dict[str, str] = {}
         self._visitors: dict[str, Visitor] = {}
@@ -44,6 +43,9 @@ class People:
             "member_id": (await service.partner_list.members(partner.partner_id))[0]["member_id"],
             "person_id": (await Visitor(world).sign_in("member@example.com")).person.person_id,
         }
+        customer_id = (await self.signed_in("customer")).person.person_id
+        await service.passkeys.add(customer_id, b"credential", b"public key", STAFF)
+        self.values["passkey_id"] = (await service.passkeys.of(customer_id))[0].passkey_id
         endpoint_id = service.endpoints.new_endpoint_id()
         url = "https://example.com/hooks"
         await service.endpoints.add(partner.partner_id, endpoint_id, "live", url, [], STAFF)

@@ -56,6 +56,7 @@ take no proof, of which nothing is to be done."""
 BARE = {
     *("/account/sign-out", "/account/{entity_id:str}/{partner_id:str}/disconnect"),
     *(f"{BACKOFFICE}/claims/{{claim_id:str}}/personal", "/security/sessions/end"),
+    "/security/passkeys/{passkey_id:str}/remove",
     f"{BACKOFFICE}/entities/{{entity_id:str}}/disconnect/{{partner_id:str}}",
     f"{BACKOFFICE}/partners/{{partner_id:str}}/revoke",
     *(f"{BACKOFFICE}/people/{{person_id:str}}/{act}" for act in ("recover", "sign-out")),

@@ -178,10 +178,29 @@ async def test_a_member_with_a_passkey_issues_live_keys_with_it_alone(world):
     assert (await proved(thief, key)).status_code == 303
     thief.csrf = await csrf_of(world, thief)
     assert (await thief.post(path, **await issuing(thief, partner_id))).status_code == 200
-    assert (await thief.post(remove)).headers["location"] == "/security"
+    assert (await thief.post(remove)).headers["location"] == "/security?done=removed"
     assert await world.service.passkeys.of(thief.person.person_id) == []
     led = await member.get("/account")  # what was begun with that passkey has ended
     assert led.headers["location"].startswith("/sign-in")
+
+
+async def test_removing_a_passkey_is_confirmed_and_said(world):
+    """The page before names what it does to the passkey and to sessions, the one after that too."""
+    visitor = await by_link(world, MEMBER)
+    await enrolled(visitor, authenticator())
+    (passkey,) = await world.service.passkeys.of(await person_of(world, MEMBER))
+    path = f"/security/passkeys/{passkey.passkey_id}/remove"
+    listed = (await visitor.get("/security")).text
+    assert f'href="{path}"' in listed
+    assert "was removed" not in listed
+    asked_first = (await visitor.get(path)).text
+    for effect in ("will no longer be accepted", "All your other sessions end"):
+        assert effect in asked_first
+    visitor.csrf = await csrf_of(world, visitor)
+    answer = await visitor.post(path)
+    shown = (await visitor.get(answer.headers["location"])).text
+    assert "The passkey was removed, and your other sessions have ended." in shown
+    assert (await visitor.get(path)).headers["location"] == "/security"  # there is none
 
 
 async def person_of(world, email):
