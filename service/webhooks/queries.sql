@@ -224,7 +224,7 @@ where endpoint_id = $1
 -- name: rewind
 -- What an endpoint was given after a position is queued again.
 update ledger.webhook_queues set position = $2
-where endpoint_id = $1 and $2 between 0 and position
+where endpoint_id = $1 and $2::bigint between 0 and position
 returning position
 
 -- name: room

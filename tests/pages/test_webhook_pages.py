@@ -253,7 +253,7 @@ async def test_a_test_event_a_replay_and_the_log(world, developer):
     await database.writes.fetch(_LOGGED, endpoint_id, system_clock())
     assert (await visitor.post(f"{one}/test")).status_code == 303
     assert (await visitor.post(f"{one}/replay", position="3")).status_code == 303
-    for wrong in ("10", "x", "", "9" * 30, "-1"):
+    for wrong in ("10", "x", "", "4294967296", "9" * 11, "9" * 30, "-1"):
         refused = await visitor.post(f"{one}/replay", position=wrong)
         assert (refused.status_code, "From position" in text_of(refused.text)) == (400, True), wrong
     page = await shown(visitor, one)
