@@ -25,6 +25,7 @@ from service.ledger.encryption import DecryptionFailed, decrypt, encrypt
 from service.ledger.service_keys import Secrets
 from service.pages.visit import (
     CSRF_FIELD,
+    REVIEW_FIELD,
     SEEN_FIELD,
     VERSION_FIELD,
     cookie_of,
@@ -42,7 +43,7 @@ otherwise. Compressed, any form of ours fits that is in Latin letters; a larger 
 LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
 
-_LOOKED_AT: Final = frozenset({VERSION_FIELD, SEEN_FIELD})
+_LOOKED_AT: Final = frozenset({VERSION_FIELD, REVIEW_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
 newer ones, what a colleague did meanwhile would be overwritten unseen."""
 _DRAWN: Final = frozenset({"key_id", "endpoint_id", "proof"})
@@ -54,6 +55,7 @@ _CONTROL: Final = re.compile(
     r"|<(select)\b([^>]*)>(.*?)</select>",
     re.DOTALL,
 )
+_BUTTON: Final = re.compile(r"<button\b([^>]*)>")
 _OPTION: Final = re.compile(r"<option\b([^>]*)>")
 _ATTRIBUTE: Final = re.compile(r'([\w-]+)(?:="([^"]*)")?')
 
@@ -151,15 +153,16 @@ def forgotten() -> list[Cookie]:
 def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -> str | None:
     """Return a page whose form of the carried path holds what was entered; None if it has none.
 
-    One about something else, such as another business, is none. `here` is the path of the page, to
-    which a form without an action is sent. Of two notices, `entered` goes before the fields that a
-    person sees, and `pressed` before a form that has none, where buttons may be in a row. Pages are
-    ours: what others wrote has no `<`, `>` or `"` in them.
+    A form is of the paths of its buttons, too. One about something else, such as another business,
+    is none. `here` is the path of the page, to which a form without an action is sent. Of two
+    notices, `entered` goes before the fields that a person sees, and `pressed` before a form that
+    has none, where buttons may be in a row. Pages are ours: what others wrote has no `<`, `>` or
+    `"` in them.
     """
     forms = [
         found
         for found in _FORM.finditer(page)
-        if html.unescape(_attributes(found[1]).get("action") or here) == carried.path
+        if carried.path in _paths(found, here)
         and _hidden(found[2]).items() <= carried.fields.items()
     ]
     if not forms:
@@ -224,6 +227,13 @@ def _chosen(options: str, sent: str | None) -> str:
         return _tag("option", given, "selected", is_on=_value(given) == sent)
 
     return _OPTION.sub(option, options)
+
+
+def _paths(form: re.Match[str], here: str) -> set[str]:
+    """Return where a form may be sent: by its action, and by buttons that lead elsewhere."""
+    buttons = [_attributes(found[1]).get("formaction") for found in _BUTTON.finditer(form[2])]
+    actions = [_attributes(form[1]).get("action") or here, *buttons]
+    return {html.unescape(one) for one in actions if one}
 
 
 def _hidden(form: str) -> dict[str, str]:

@@ -33,6 +33,8 @@ KNOWN_COOKIE: Final = "__Host-known"
 """Of the mark of whoever signed in last in a browser (service/people/marks.py)."""
 CSRF_FIELD: Final = "csrf"
 VERSION_FIELD: Final = "version"
+REVIEW_FIELD: Final = "review_version"
+"""The version of the review in a form that decides, too, on what has a version of its own."""
 SEEN_FIELD: Final = "seen"
 """The stage of a claim that a form was made for: in place of a version."""
 ANY_SESSION: Final = "any_session"
@@ -169,9 +171,9 @@ def form_of(request: AnyRequest) -> dict[str, str]:
     return request.scope["state"]["form"]
 
 
-def expected_version(request: AnyRequest) -> int:
+def expected_version(request: AnyRequest, field: str = VERSION_FIELD) -> int:
     """Return the version of what a form was made for; -1, which nothing has, for any other text."""
-    given = form_of(request).get(VERSION_FIELD, "")
+    given = form_of(request).get(field, "")
     return int(given) if given.isascii() and given.isdigit() and len(given) < DIGITS_MAX else -1
 
 

@@ -12,6 +12,7 @@ class Form:
     hidden: dict[str, str] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     choices: dict[str, list[str]] = field(default_factory=dict)
+    by_buttons: list[str] = field(default_factory=list)
 
     def changed(self) -> dict[str, str]:
         """Return other values than the fields have, of each field another."""
@@ -44,6 +45,8 @@ class _Reader(HTMLParser):
         match tag:
             case "form":
                 self.forms.append(Form(given.get("action", self.path)))
+            case "button" if "formaction" in given:
+                form.by_buttons.append(given["formaction"])
             case "input" if kind == "hidden":
                 form.hidden[name] = value
             case "input" if kind in {"checkbox", "radio"}:
@@ -77,4 +80,5 @@ def forms_of(page: str, path: str) -> dict[str, Form]:
     """Return the forms of a page by where they go; the last of several that go to one place."""
     reader = _Reader(path)
     reader.feed(page)
-    return {form.action: form for form in reader.forms if form.action}
+    forms = [form for form in reader.forms if form.action]
+    return {path: form for form in forms for path in (form.action, *form.by_buttons)}

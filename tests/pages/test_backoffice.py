@@ -88,8 +88,10 @@ def test_a_pending_partner_is_approved(site, team):
     page.get_by_role("link", name="Partners", exact=True).click()
     page.get_by_role("link", name="Approved Books").click()
     expect(page.get_by_text("To refer our customers.")).to_be_visible()
+    page.get_by_label("Internal note").fill("Called them.")
     page.get_by_role("button", name="Approve").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("approved")
+    expect(page.get_by_label("Internal note")).to_have_value("Called them.")
     approved = PartnerApproved(partner_id=partner_id)
     assert last_event(site, "accounts", partner_stream(partner_id)) == (approved, actor)
 
@@ -99,7 +101,7 @@ def test_a_pending_partner_is_declined_with_a_reason(site, team):
     page, actor = team
     partner_id = applied(site)
     page.goto(f"/backoffice/partners/{partner_id}")
-    page.locator("form[action$=decline]").evaluate("form => form.noValidate = true")
+    page.locator("form[action$=review]").evaluate("form => form.noValidate = true")
     page.get_by_role("button", name="Decline").click()
     expect(page.get_by_role("alert").filter(has_text="Give a reason")).to_be_focused()
     assert site.do(lambda service: service.partners.look(partner_id)).status == "pending"

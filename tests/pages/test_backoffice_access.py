@@ -10,7 +10,9 @@ from service.facts.connections import connection_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.writing import Append
 from service.pages.formats import moment
+from service.pages.visit import REVIEW_FIELD
 from service.people.sessions import Person
+from tests.pages.forms import forms_of
 from tests.pages.visitor import Visitor
 from tests.world import STAFF
 
@@ -211,6 +213,31 @@ async def test_a_decision_is_on_what_the_page_showed(world, staff):
     assert await decided(first, "approve", "3", website="") == 303
 
 
+async def test_a_decision_saves_the_review(world, staff):
+    """What was written beside it is not lost; where a colleague saved another, nothing is done."""
+    partners, reviews = world.service.partners, world.service.reviews
+    await world.service.staff.add("team@example.com", STAFF)
+    for deed, status, fields in (
+        ("approve", "approved", {"website": "example.com"}),
+        ("decline", "declined", {"reason": "No imprint."}),
+    ):
+        partner_id = await partners.add("Books", "p@example.com", STAFF)
+        page = f"/backoffice/partners/{partner_id}"
+        form = forms_of((await staff.get(page)).text, page)[f"{page}/{deed}"]
+        sent = form.posted({**form.fields, **fields, "note": "Mine.", "check_register": "on"})
+        await reviews.save(partner_id, ["contact"], "Theirs.", 0, STAFF)
+        late = await staff.post(f"{page}/{deed}", **sent)
+        assert (late.status_code, "A colleague saved this review" in late.text) == (409, True)
+        assert (await partners.look(partner_id)).status == "pending"
+        again = forms_of(late.text, page)[f"{page}/{deed}"]
+        assert again.posted(again.fields) == {**sent, REVIEW_FIELD: "1"}
+        answer = await staff.post(f"{page}/{deed}", **again.posted(again.fields))
+        assert answer.status_code == 303
+        known = await reviews.look(partner_id)
+        found = (known.partner.status, known.review.note, list(known.review.checks))
+        assert found == (status, "Mine.", ["register"])
+
+
 async def test_a_fault_takes_the_focus(world, ids, staff):
     """Whichever form has it: an alert above the form leads to the field."""
     partners = world.service.partners
@@ -220,7 +247,7 @@ async def test_a_fault_takes_the_focus(world, ids, staff):
     page, claim = f"/backoffice/partners/{partner_id}", f"/backoffice/claims/{ids['claim']}"
     hand = f"/backoffice/entities/{ids['entity']}/connect"
     for field, answer in (
-        ("note", await staff.post(f"{page}/review", version="0", note="n" * 501)),
+        ("note", await staff.post(f"{page}/review", review_version="0", note="n" * 501)),
         ("website", await staff.post(f"{page}/approve", version="1", website="w" * 254)),
         ("reason", await staff.post(f"{page}/decline", version="1", reason="")),
         ("stage", await staff.post(f"{claim}/stage", stage="none", seen="triage")),
@@ -245,16 +272,16 @@ async def test_a_review_is_shown_to_the_team_alone(world, staff):
     own = (await applicant.get(f"/console/{partner_id}")).text
     assert re.search(r'class="said">Claims\.\r?\nOf books\.<', own)  # as they wrote it
     assert "canary-123" in (await staff.get(page)).text
-    sent = {"website": "on", "register": "on", "note": "A canary-note."}
-    saved = await staff.post(f"{page}/review", version="0", **sent)
+    sent = {"check_website": "on", "check_register": "on", "note": "A canary-note."}
+    saved = await staff.post(f"{page}/review", review_version="0", **sent)
     assert saved.status_code == 303
-    again = await staff.post(f"{page}/review", version="0", note="Mine.")
+    again = await staff.post(f"{page}/review", review_version="0", note="Mine.")
     assert (again.status_code, "Mine." in again.text, "canary-note" in again.text) == (
         409,
         *[True] * 2,
     )
     for note in ("n" * 501, "no\u202eton"):
-        answer = await staff.post(f"{page}/review", version="1", note=note)
+        answer = await staff.post(f"{page}/review", review_version="1", note=note)
         assert (answer.status_code, 'id="note-fault"' in answer.text) == (400, True)
     await staff.post(f"{page}/approve", version="1", website="")
     shown = (await staff.get(page)).text

@@ -49,7 +49,7 @@ FORMS: dict[str, dict[str, str]] = {
     f"{BACKOFFICE}/claims/{{claim_id:str}}/stage": {"stage": "none"},
     f"{BACKOFFICE}/partners/{{partner_id:str}}/approve": {"website": "www.other.example"},
     f"{BACKOFFICE}/partners/{{partner_id:str}}/decline": {"reason": ""},
-    f"{BACKOFFICE}/partners/{{partner_id:str}}/review": {"note": "Fine.", "register": "on"},
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/review": {"note": "Fine.", "check_register": "on"},
 }
 """The forms in which people enter something, by route; and what they accept, but for forms that
 take no proof, of which nothing is to be done."""
@@ -374,11 +374,11 @@ async def test_no_website_is_approved_that_nobody_entered(people, monkeypatch):
     path = f"/backoffice/partners/{people.pending}"
     place = Place("", "", f"{path}/approve", path)
     assert "www.famous-bank.example" in (await staff.get(path)).text
-    assert (await form_at(staff, place)).fields == {"website": ""}
+    assert (await form_at(staff, place)).fields["website"] == ""
     monkeypatch.setattr("service.people.sessions.FRESH", timedelta())
     await staff.post(place.path, website="")
     shown = await staff.get(path)
-    assert forms_of(shown.text, path)[place.path].fields == {"website": ""}
+    assert forms_of(shown.text, path)[place.path].fields["website"] == ""
     assert "Nothing has been sent yet." in shown.text
 
 

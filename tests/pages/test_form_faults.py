@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from service.onboardings.wire import Confirmed
-from service.pages.visit import VERSION_FIELD
+from service.pages.visit import REVIEW_FIELD, VERSION_FIELD
 from service.partners.wire import (
     ConsoleApplication,
     KeyName,
@@ -43,7 +43,7 @@ async def forms(world):
         NewMember: (member, f"{console}/team", {}),
         ReturnUrl: (member, f"{console}/settings", {}),
         PartnerApproval: (staff, f"{page}/approve", {}),
-        PartnerNote: (staff, f"{page}/review", {"version": "0"}),
+        PartnerNote: (staff, f"{page}/review", {"review_version": "0"}),
         Confirmed: (Visitor(world), await onboarding(world, partner), {}),
     }
 
@@ -73,9 +73,12 @@ async def test_a_refused_form_is_still_about_what_its_sender_looked_at(forms):
     with every_row() as row:
         for visitor, path, wrong in rows:
             with row(path):
-                answer = await visitor.post(path, version="7", **wrong)
+                versions = {VERSION_FIELD: "7", REVIEW_FIELD: "8"}
+                answer = await visitor.post(path, **versions, **wrong)
                 assert answer.status_code == 400
-                assert forms_of(answer.text, path)[path].hidden[VERSION_FIELD] == "7"
+                hidden = forms_of(answer.text, path)[path].hidden
+                kept_versions = {one: hidden[one] for one in versions if one in hidden}
+                assert kept_versions == (versions if visitor is staff else {VERSION_FIELD: "7"})
 
 
 def kept(page, name):

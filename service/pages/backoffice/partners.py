@@ -1,6 +1,6 @@
 """`/backoffice/partners`: the partners by state, and what each of them has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from litestar import get, post
@@ -26,24 +26,15 @@ PAGE: Final = 50
 _SQL = queries("service.pages.backoffice")
 
 
-class RefusedWebsite(NamedTuple):
-    """A website as it was entered, and what is wrong with it."""
-
-    entered: str
-    faults: Sequence[str]
-
-
 class Sent(NamedTuple):
-    """A review as the form shows it, and the version that it is about.
-
-    `is_outdated`: somebody else has saved since. It is then about what they saved, which is shown.
-    """
+    """What a partner's form holds: a review, what a decision says, and the versions of both."""
 
     note: str
     checks: Sequence[str]
+    review_version: int
     version: int
-    faults: Sequence[str] = ()
-    is_outdated: bool = False
+    website: str = ""
+    reason: str = ""
 
 
 def partners_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
@@ -100,22 +91,22 @@ async def partner_page(
     partner_id: str,
     status: int = 200,
     *,
-    reason: str | None = None,
-    website: RefusedWebsite | None = None,
     sent: Sent | None = None,
+    faults: Mapping[str, Sequence[str]] | None = None,
+    is_outdated: bool = False,
     is_decided: bool = False,
-    status_version: int | None = None,
 ) -> Html:
-    """Return one partner's page; `reason` and `website` were refused, and are to be corrected.
+    """Return one partner's page; what was `sent` comes back with its `faults`, by field.
 
-    `is_decided`: a colleague has decided while somebody else's form was open. `status_version` is
-    the one that a refused decision was about, and is about when it is sent again.
+    `is_outdated`: somebody else has saved the review since. The form is then about what they saved,
+    which is shown. `is_decided`: a colleague has decided while somebody else's form was open.
     """
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
     partner, review, decisions = await context.reviews.look(partner_id)
-    sent = sent or Sent(review.note or "", list(review.checks), review.version)
+    stored = Sent(review.note or "", list(review.checks), review.version, partner.status_version)
+    sent = sent or stored
     return backoffice_page(
         request,
         "partner.html",
@@ -132,12 +123,11 @@ async def partner_page(
         review=review,
         decisions=decisions,
         checks=CHECKS,
-        sent=sent._replace(version=review.version) if sent.is_outdated else sent,
+        sent=sent._replace(review_version=review.version) if is_outdated else sent,
+        faults=faults or {},
+        is_outdated=is_outdated,
         team={f"staff:{one.staff_id}": one.email for one in (await context.staff.list()).members},
-        reason=reason,
-        website=website,
         is_decided=is_decided,
-        status_version=partner.status_version if status_version is None else status_version,
         reason_max=WORDS_CHARACTERS_MAX,
         note_max=NOTE_CHARACTERS_MAX,
     )

@@ -1,6 +1,9 @@
 """`/backoffice/partners/<id>/review`: what the team looked at of a partner, and its decision."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Final
 
 from litestar import post
 
@@ -11,13 +14,18 @@ from service.http.bodies import AnyRequest
 from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.pages.backoffice.frame import BackofficeContext
-from service.pages.backoffice.partners import PARTNERS, RefusedWebsite, Sent, partner_page
+from service.pages.backoffice.partners import PARTNERS, Sent, partner_page
 from service.pages.gate import staff_cause
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to, messages_of
 from service.pages.site_map import Html, PathText
-from service.pages.visit import expected_version, form_of
+from service.pages.visit import REVIEW_FIELD, expected_version, form_of
+from service.pages.words import text
 from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval, PartnerNote, website_of
+
+Faults = Mapping[str, Sequence[str]]
+"""What is wrong with a form, by field."""
+NONE: Final[Faults] = MappingProxyType({})
 
 
 def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
@@ -26,50 +34,55 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     @post("/{partner_id:str}/review", opt=PARTNERS)
     async def review(request: AnyRequest, partner_id: PathText) -> Html:
         """Record what the team has looked at, and its note."""
-        return await _reviewed(context, request, partner_id)
+        refused = await _unsaved(context, request, partner_id)
+        return refused or lead_to(f"/backoffice/partners/{partner_id}")
 
     @post("/{partner_id:str}/approve", opt=PARTNERS)
     async def approve(request: AnyRequest, partner_id: PathText) -> Html:
-        """Approve a partner."""
+        """Record the review, and approve a partner with the website that the form confirms."""
         await proofs.require(request)
-        return await _approved(context, request, partner_id)
+        faults: Faults = {}
+        website = website_of(form_of(request).get("website", ""))
+        try:
+            website = check(PartnerApproval, website=website).website
+        except Refusal as refusal:
+            faults = {"website": messages_of(refusal)}
+        decide = partial(context.partners.approve, website=website)
+        return await _decided(context, request, partner_id, faults, decide)
 
     @post("/{partner_id:str}/decline", opt=PARTNERS)
     async def decline(request: AnyRequest, partner_id: PathText) -> Html:
-        """Decline a partner, with a reason."""
+        """Record the review, and decline a partner, with a reason."""
+        faults: Faults = {}
         reason = form_of(request).get("reason", "")
-        version, cause = expected_version(request), staff_cause(request)
         if not 0 < len(reason) <= WORDS_CHARACTERS_MAX or unseen_fault(reason):
-            return await partner_page(
-                context, request, partner_id, 400, reason=reason, status_version=version
-            )
-        deciding = context.partners.decline(partner_id, cause, reason, version)
-        return await _decided(context, request, partner_id, deciding)
+            told = text("backoffice.partner.reason_fault", most=WORDS_CHARACTERS_MAX)
+            faults = {"reason": [told]}
+        decide = partial(context.partners.decline, reason=reason)
+        return await _decided(context, request, partner_id, faults, decide)
 
     return OneOffRouter("/partners", route_handlers=[review, approve, decline])
 
 
-async def _approved(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
-    """Approve a partner with the website that the form confirms, or show what is wrong with it."""
-    website = form_of(request).get("website", "")
-    version, cause = expected_version(request), staff_cause(request)
-    try:
-        confirmed = check(PartnerApproval, website=website_of(website))
-    except Refusal as refusal:
-        refused = RefusedWebsite(website, messages_of(refusal))
-        return await partner_page(
-            context, request, partner_id, 400, website=refused, status_version=version
-        )
-    deciding = context.partners.approve(partner_id, cause, confirmed.website, version)
-    return await _decided(context, request, partner_id, deciding)
-
-
 async def _decided(
-    context: BackofficeContext, request: AnyRequest, partner_id: str, deciding: Awaitable[None]
+    context: BackofficeContext,
+    request: AnyRequest,
+    partner_id: str,
+    faults: Faults,
+    decide: Callable[..., Awaitable[None]],
 ) -> Html:
-    """Decide on a partner, or show that a colleague has decided meanwhile."""
+    """Save the review, and decide on a partner, or show that a colleague has decided meanwhile.
+
+    `faults` are those of what the decision says.
+    """
+    # A form of an earlier release decides, and holds no review.
+    if faults or REVIEW_FIELD in form_of(request):
+        refused = await _unsaved(context, request, partner_id, faults)
+        if refused is not None:
+            return refused
     try:
-        await deciding
+        version = expected_version(request)
+        await decide(partner_id, staff_cause(request), expected_version=version)
     except Refusal as refusal:
         if refusal.code != "form_outdated":
             raise
@@ -77,20 +90,38 @@ async def _decided(
     return lead_to(f"/backoffice/partners/{partner_id}")
 
 
-async def _reviewed(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Html:
-    """Save a review, or show it as it was sent with what is wrong with it."""
+async def _unsaved(
+    context: BackofficeContext, request: AnyRequest, partner_id: str, faults: Faults = NONE
+) -> Html | None:
+    """Save a review; return the form as it was sent if it was not, with what is wrong with it.
+
+    Nothing is saved of a form of which anything else is at fault.
+    """
     await context.partner_named(partner_id)
-    form = form_of(request)
-    note, ticked = form.get("note", ""), [check for check in CHECKS if check in form]
-    version, cause = expected_version(request), staff_cause(request)
+    sent = _sent(request)
     try:
-        check(PartnerNote, note=note)
-        await context.reviews.save(partner_id, ticked, note, version, cause)
+        check(PartnerNote, note=sent.note)
     except Refusal as refusal:
-        faults = messages_of(refusal)
-        if not faults and refusal.code != "form_outdated":
+        faults = {"note": messages_of(refusal), **faults}
+    if faults:
+        return await partner_page(context, request, partner_id, 400, sent=sent, faults=faults)
+    given = (sent.checks, sent.note, sent.review_version, staff_cause(request))
+    try:
+        await context.reviews.save(partner_id, *given)
+    except Refusal as refusal:
+        if refusal.code != "form_outdated":
             raise
-        sent = Sent(note, ticked, version, faults, is_outdated=not faults)
-        status = 409 if sent.is_outdated else 400
-        return await partner_page(context, request, partner_id, status, sent=sent)
-    return lead_to(f"/backoffice/partners/{partner_id}")
+        return await partner_page(context, request, partner_id, 409, sent=sent, is_outdated=True)
+    return None
+
+
+def _sent(request: AnyRequest) -> Sent:
+    form = form_of(request)
+    return Sent(
+        note=form.get("note", ""),
+        checks=[check for check in CHECKS if f"check_{check}" in form],
+        review_version=expected_version(request, REVIEW_FIELD),
+        version=expected_version(request),
+        website=form.get("website", ""),
+        reason=form.get("reason", ""),
+    )
