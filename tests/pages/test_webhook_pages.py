@@ -248,8 +248,9 @@ async def test_a_test_event_a_replay_and_the_log(world, developer):
     endpoint_id = drawn["endpoint_id"]
     one = f"{path}/{endpoint_id}"
     database = world.service.modes["live"].ledger.database
-    moved = Sql("moved", "A queue.", "update ledger.webhook_queues set position = 9 returning 1")
-    await eventually(lambda: database.writes.fetch(moved))
+    moved = "update ledger.webhook_queues set position = 12345 returning 1"
+    await eventually(lambda: database.writes.fetch(Sql("moved", "A queue.", moved)))
+    assert "Position 12345" in await shown(visitor, one)  # as the field takes it
     await database.writes.fetch(_LOGGED, endpoint_id, system_clock())
     assert (await visitor.post(f"{one}/test")).status_code == 303
     assert (await visitor.post(f"{one}/replay", position="3")).status_code == 303
