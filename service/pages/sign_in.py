@@ -5,6 +5,7 @@ shows: a link that somebody passes on signs nobody in by itself.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 from typing import Final
 
 from litestar import get, post
@@ -36,7 +37,7 @@ from service.pages.words import text
 from service.people.browsers import browser_token
 from service.people.marks import Mark, Marks
 from service.people.sessions import MARK_LIFETIME, Person, Sessions
-from service.people.sign_in import LINK_LIFETIME, SignIn, SignInLink
+from service.people.sign_in import ASKED_MAX, COUNTED_WITHIN, LINK_LIFETIME, SignIn, SignInLink
 
 NOWHERE: Final = ""
 """The path of visitors who requested no page: where to send them is looked up after signing in."""
@@ -150,7 +151,8 @@ def _asking(
         """Confirm that the link is on its way; show the code for other browsers."""
         browser = _browser_of(request)
         code = await sign_in.code_of(browser) if browser else None
-        return page(request, "sign_in_sent.html", code=code)
+        minutes = COUNTED_WITHIN // timedelta(minutes=1)
+        return page(request, "sign_in_sent.html", code=code, most=ASKED_MAX, minutes=minutes)
 
     return [ask, send, sent]
 

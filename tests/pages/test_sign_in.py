@@ -1,6 +1,7 @@
 """Signing in over HTTP: links, codes, where they lead, and what is refused."""
 
 import re
+from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -9,6 +10,7 @@ from service.core.errors import Refusal
 from service.pages.shell import lead_to, safe_path
 from service.pages.sign_in import BROWSER_COOKIE
 from service.pages.visit import COOKIE
+from service.people.sign_in import ASKED_MAX, COUNTED_WITHIN
 from tests.pages.signing_in import (
     EMAIL,
     SENT,
@@ -248,3 +250,14 @@ async def test_refusals_name_code_status_and_request(world):
     assert detail
     for part in ("400", "sign_in_link_invalid", answer.headers["x-request-id"]):
         assert part in detail[1]
+
+
+async def test_whoever_asks_too_often_is_told_of_the_limit(world):
+    """By the same words before and after it, which tell nothing of the address."""
+    visitor, shown = Visitor(world), set[str]()
+    for _ in range(ASKED_MAX + 1):
+        await visitor.post("/sign-in", email="often@example.com")
+        shown.add(re.sub("<code>.*</code>", "", (await visitor.get("/sign-in/sent")).text))
+    (page,) = shown
+    minutes = COUNTED_WITHIN // timedelta(minutes=1)
+    assert f"at most {ASKED_MAX} links to an address in {minutes} minutes" in page
