@@ -42,6 +42,8 @@ COOKIE_CHARACTERS_MAX: Final = 2_600
 otherwise. Compressed, any form of ours fits that is in Latin letters; a larger one is not kept."""
 LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
+LOST: Final = "form=lost"
+"""In the address of the sign-in page, where what was posted is not kept."""
 
 _LOOKED_AT: Final = frozenset({VERSION_FIELD, REVIEW_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
@@ -143,6 +145,18 @@ def carried_of(request: AnyRequest) -> Carried | None:
 def form_key(keys: Secrets) -> bytes:
     """Return the key under which forms wait."""
     return keys.derived("form", "")
+
+
+def fate_of(request: AnyRequest) -> str:
+    """Return what became of a form, `kept` or `lost`, whose sender has to sign in; empty for none.
+
+    A cookie is taken at its word: without a person, a page has no keys to open it.
+    """
+    if person_of(request) is not None:
+        return ""
+    if cookie_of(request.headers, FORM_COOKIE):
+        return "kept"
+    return "lost" if request.url.query.endswith(LOST) else ""
 
 
 def forgotten() -> list[Cookie]:

@@ -416,7 +416,7 @@ async def test_a_page_of_an_earlier_release_works_on(people):
 async def test_the_longest_form_waits_and_signing_out_ends_it(people):
     """In Latin letters of no pattern, under a head of 4 KiB, of which proxies take no more.
 
-    What is larger is not kept.
+    What is larger is not kept. The page to sign in says which of both it is.
     """
     visitor, path, drawn = Visitor(people.world), "/console/apply", Random(7)  # noqa: S311 - no secret
     longest = {"company": 255, "contact_name": 255, "company_number": 60, "website": 253}
@@ -436,8 +436,12 @@ async def test_the_longest_form_waits_and_signing_out_ends_it(people):
         ("".join(drawn.choices(ascii_letters, k=15_000)), False),
     ):
         answer = await stranger.post(path, use=use)
-        assert answer.headers["location"] == f"/sign-in?next={path}"
+        lost = "" if is_kept else "&form=lost"
+        assert answer.headers["location"] == f"/sign-in?next={path}{lost}"
         assert (FORM_COOKIE in stranger.client.cookies) == is_kept
+        shown = (await stranger.get(answer.headers["location"])).text
+        assert ("is kept for 30 minutes" in shown, "is too long" in shown) == (is_kept, not is_kept)
+    assert "You are signed out" not in (await stranger.get("/sign-in")).text
     await stranger.post(path, use="Short.")
     await stranger.post("/sign-out")
     assert FORM_COOKIE not in stranger.client.cookies
