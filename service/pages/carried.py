@@ -178,6 +178,7 @@ def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -
         for found in _FORM.finditer(page)
         if carried.path in _paths(found, here)
         and _hidden(found[2]).items() <= carried.fields.items()
+        and _LOOKED_AT & _names(found[2]) <= carried.fields.keys()
     ]
     if not forms:
         return None
@@ -256,6 +257,10 @@ def _hidden(form: str) -> dict[str, str]:
     hidden = {one["name"]: _value(one) for one in inputs if one.get("type") == "hidden"}
     apart = {CSRF_FIELD, *_LOOKED_AT, *_DRAWN}
     return {name: value for name, value in hidden.items() if name and name not in apart}
+
+
+def _names(form: str) -> set[str | None]:
+    return {_attributes(found[2]).get("name") for found in _CONTROL.finditer(form) if found[1]}
 
 
 def _attributes(text: str) -> Attributes:

@@ -1,6 +1,7 @@
 """Access to the back office and the input that its pages refuse, without a browser."""
 
 import re
+from datetime import timedelta
 
 import psycopg
 import pytest
@@ -227,7 +228,7 @@ async def test_a_decision_saves_the_review(world, staff):
         sent = form.posted({**form.fields, **fields, "note": "Mine.", "check_register": "on"})
         await reviews.save(partner_id, ["contact"], "Theirs.", 0, STAFF)
         late = await staff.post(f"{page}/{deed}", **sent)
-        assert (late.status_code, "A colleague saved this review" in late.text) == (409, True)
+        assert (late.status_code, "not the one that you opened" in late.text) == (409, True)
         assert (await partners.look(partner_id)).status == "pending"
         again = forms_of(late.text, page)[f"{page}/{deed}"]
         assert again.posted(again.fields) == {**sent, REVIEW_FIELD: "1"}
@@ -236,6 +237,63 @@ async def test_a_decision_saves_the_review(world, staff):
         known = await reviews.look(partner_id)
         found = (known.partner.status, known.review.note, list(known.review.checks))
         assert found == (status, "Mine.", ["register"])
+
+
+async def test_a_decision_that_comes_too_late_saves_nothing(world, staff):
+    """What was written is on the page that says so."""
+    await world.service.staff.add("team@example.com", STAFF)
+    partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+    page = f"/backoffice/partners/{partner_id}"
+    form = forms_of((await staff.get(page)).text, page)[f"{page}/decline"]
+    sent = form.posted({**form.fields, "reason": "No imprint.", "note": "Mine."})
+    version = int(form.hidden["version"])
+    by_colleague = {"website": "example.com", "expected_version": version}
+    await world.service.partners.approve(partner_id, STAFF, **by_colleague)
+    late = await staff.post(f"{page}/decline", **sent)
+    assert (late.status_code, "A colleague decided" in late.text) == (409, True)
+    assert forms_of(late.text, page)[f"{page}/review"].fields["note"] == "Mine."
+    assert (await world.service.reviews.look(partner_id)).review.note is None
+
+
+async def test_a_saved_review_keeps_what_a_decision_would_say(world, staff):
+    """Its button is another one; a key press may have been meant for that."""
+    partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+    page = f"/backoffice/partners/{partner_id}"
+    form = forms_of((await staff.get(page)).text, page)[f"{page}/review"]
+    sent = form.posted({**form.fields, "reason": "No imprint.", "note": "Mine."})
+    for _ in range(2):  # loaded again, it is sent again
+        answer = await staff.post(f"{page}/review", **sent)
+        assert (answer.status_code, "Nothing has been decided yet" in answer.text) == (200, True)
+    again = forms_of(answer.text, page)[f"{page}/decline"]
+    assert again.fields["reason"] == "No imprint."
+    assert (await staff.post(f"{page}/decline", **again.posted(again.fields))).status_code == 303
+    known = await world.service.reviews.look(partner_id)
+    assert (known.partner.status, known.review.note) == ("declined", "Mine.")
+
+
+async def test_a_form_of_an_earlier_release_takes_no_review_away(world, staff, monkeypatch):
+    """One that decides had no review in it, and one of a review had its ticks by other names."""
+    await world.service.staff.add("team@example.com", STAFF)
+    partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+    page, reviews = f"/backoffice/partners/{partner_id}", world.service.reviews
+    await reviews.save(partner_id, ["contact"], "Theirs.", 0, STAFF)
+    old = await staff.post(f"{page}/review", version="1", note="Mine.", register="on")
+    shown = forms_of(old.text, page)[f"{page}/review"].fields
+    assert (old.status_code, shown["note"], "check_register" in shown) == (409, "Mine.", True)
+    with monkeypatch.context() as patch:
+        patch.setattr("service.people.sessions.FRESH", timedelta())
+        asked = await staff.post(f"{page}/approve", version="1", website="example.com")
+        assert asked.headers["location"].startswith("/proof")
+    fault = await staff.post(f"{page}/approve", version="1", website="not a website")
+    for answer in (fault, await staff.get(page)):
+        form = forms_of(answer.text, page)[f"{page}/approve"]
+        assert (form.fields["note"], form.hidden[REVIEW_FIELD]) == ("Theirs.", "1")
+        assert "check_contact" in form.fields
+    sent = form.posted({**form.fields, "website": "example.com"})
+    assert (await staff.post(f"{page}/approve", **sent)).status_code == 303
+    known = await reviews.look(partner_id)
+    found = (known.partner.status, known.review.note, list(known.review.checks))
+    assert found == ("approved", "Theirs.", ["contact"])
 
 
 async def test_a_fault_takes_the_focus(world, ids, staff):

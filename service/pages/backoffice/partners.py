@@ -16,6 +16,7 @@ from service.pages.gate import staff_cause
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to
 from service.pages.site_map import Html, Page, PathText
+from service.partners.reviews import Reviewed
 from service.partners.wire import NOTE_CHARACTERS_MAX, WORDS_CHARACTERS_MAX
 from service.people.sessions import Person
 
@@ -95,18 +96,24 @@ async def partner_page(
     faults: Mapping[str, Sequence[str]] | None = None,
     is_outdated: bool = False,
     is_decided: bool = False,
+    is_saved: bool = False,
 ) -> Html:
     """Return one partner's page; what was `sent` comes back with its `faults`, by field.
 
     `is_outdated`: somebody else has saved the review since. The form is then about what they saved,
     which is shown. `is_decided`: a colleague has decided while somebody else's form was open.
+    `is_saved`: its review was saved, and it says more, which waits for a decision.
     """
     rows = await context.partner_list.partners(partner_id)
     if not rows:
         raise IdUnknown(partner_id)
-    partner, review, decisions = await context.reviews.look(partner_id)
-    stored = Sent(review.note or "", list(review.checks), review.version, partner.status_version)
-    sent = sent or stored
+    reviewed = await context.reviews.look(partner_id)
+    partner, review, decisions = reviewed
+    sent = sent or stored_in(reviewed)
+    if is_outdated or is_saved:
+        sent = sent._replace(review_version=review.version)
+    if is_decided:
+        sent = sent._replace(version=partner.status_version)
     return backoffice_page(
         request,
         "partner.html",
@@ -123,14 +130,21 @@ async def partner_page(
         review=review,
         decisions=decisions,
         checks=CHECKS,
-        sent=sent._replace(review_version=review.version) if is_outdated else sent,
+        sent=sent,
         faults=faults or {},
         is_outdated=is_outdated,
         team={f"staff:{one.staff_id}": one.email for one in (await context.staff.list()).members},
         is_decided=is_decided,
+        is_saved=is_saved,
         reason_max=WORDS_CHARACTERS_MAX,
         note_max=NOTE_CHARACTERS_MAX,
     )
+
+
+def stored_in(reviewed: Reviewed) -> Sent:
+    """Return the form of what is stored."""
+    partner, review, _ = reviewed
+    return Sent(review.note or "", list(review.checks), review.version, partner.status_version)
 
 
 def _person_id(member: TeamMember) -> str | None:

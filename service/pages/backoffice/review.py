@@ -14,7 +14,7 @@ from service.http.bodies import AnyRequest
 from service.http.decoding import check
 from service.http.router import OneOffRouter
 from service.pages.backoffice.frame import BackofficeContext
-from service.pages.backoffice.partners import PARTNERS, Sent, partner_page
+from service.pages.backoffice.partners import PARTNERS, Sent, partner_page, stored_in
 from service.pages.gate import staff_cause
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to, messages_of
@@ -34,7 +34,10 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     @post("/{partner_id:str}/review", opt=PARTNERS)
     async def review(request: AnyRequest, partner_id: PathText) -> Html:
         """Record what the team has looked at, and its note."""
-        refused = await _unsaved(context, request, partner_id)
+        sent = await _sent(context, request, partner_id)
+        refused = await _unsaved(context, request, partner_id, sent)
+        if refused is None and (sent.website or sent.reason):  # whose button is another one
+            return await partner_page(context, request, partner_id, sent=sent, is_saved=True)
         return refused or lead_to(f"/backoffice/partners/{partner_id}")
 
     @post("/{partner_id:str}/approve", opt=PARTNERS)
@@ -75,30 +78,41 @@ async def _decided(
 
     `faults` are those of what the decision says.
     """
-    # A form of an earlier release decides, and holds no review.
-    if faults or REVIEW_FIELD in form_of(request):
-        refused = await _unsaved(context, request, partner_id, faults)
+    sent = await _sent(context, request, partner_id)
+
+    async def save() -> Html | None:
+        return await _unsaved(context, request, partner_id, sent, faults)
+
+    async def decide_now() -> Html | None:
+        try:
+            await decide(partner_id, staff_cause(request), expected_version=sent.version)
+        except Refusal as refusal:
+            if refusal.code != "form_outdated":
+                raise
+            return await partner_page(context, request, partner_id, 409, sent=sent, is_decided=True)
+        return None
+
+    known = await context.reviews.look(partner_id)
+    # Where a colleague has decided, nothing is saved unless they have decided alike.
+    is_late = not faults and known.partner.status_version != sent.version
+    for step in (decide_now, save) if is_late else (save, decide_now):
+        refused = await step()
         if refused is not None:
             return refused
-    try:
-        version = expected_version(request)
-        await decide(partner_id, staff_cause(request), expected_version=version)
-    except Refusal as refusal:
-        if refusal.code != "form_outdated":
-            raise
-        return await partner_page(context, request, partner_id, 409, is_decided=True)
     return lead_to(f"/backoffice/partners/{partner_id}")
 
 
 async def _unsaved(
-    context: BackofficeContext, request: AnyRequest, partner_id: str, faults: Faults = NONE
+    context: BackofficeContext,
+    request: AnyRequest,
+    partner_id: str,
+    sent: Sent,
+    faults: Faults = NONE,
 ) -> Html | None:
     """Save a review; return the form as it was sent if it was not, with what is wrong with it.
 
     Nothing is saved of a form of which anything else is at fault.
     """
-    await context.partner_named(partner_id)
-    sent = _sent(request)
     try:
         check(PartnerNote, note=sent.note)
     except Refusal as refusal:
@@ -115,13 +129,17 @@ async def _unsaved(
     return None
 
 
-def _sent(request: AnyRequest) -> Sent:
+async def _sent(context: BackofficeContext, request: AnyRequest, partner_id: str) -> Sent:
+    """Return what a form holds; where an earlier release's has no review, the stored one's."""
+    await context.partner_named(partner_id)
     form = form_of(request)
-    return Sent(
-        note=form.get("note", ""),
-        checks=[check for check in CHECKS if f"check_{check}" in form],
-        review_version=expected_version(request, REVIEW_FIELD),
-        version=expected_version(request),
-        website=form.get("website", ""),
-        reason=form.get("reason", ""),
-    )
+    review_version, version = expected_version(request, REVIEW_FIELD), expected_version(request)
+    if REVIEW_FIELD in form:
+        ticked = [check for check in CHECKS if f"check_{check}" in form]
+        sent = Sent(form.get("note", ""), ticked, review_version, version)
+    elif "note" in form:  # an earlier release's review: outdated, whatever its version
+        ticked = [check for check in CHECKS if check in form]
+        return Sent(form["note"], ticked, review_version, version)
+    else:
+        sent = stored_in(await context.reviews.look(partner_id))._replace(version=version)
+    return sent._replace(website=form.get("website", ""), reason=form.get("reason", ""))
