@@ -42,14 +42,19 @@ COOKIE_CHARACTERS_MAX: Final = 2_600
 otherwise. Compressed, any form of ours fits that is in Latin letters; a larger one is not kept."""
 LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
-LOST: Final = "form=lost"
-"""In the address of the sign-in page, where what was posted is not kept."""
+LOST_LIFETIME: Final = timedelta(minutes=1)
+"""Of the word that a form is not kept: long enough for the page that says so."""
+KEPT, PRESSED, LOST = "kept", "pressed", "lost"
+"""With which of them the cookie begins: a form in which something was entered, one without
+anything to enter, and none, as it was too large. The page to sign in has no keys to open it."""
 
 _LOOKED_AT: Final = frozenset({VERSION_FIELD, REVIEW_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
 newer ones, what a colleague did meanwhile would be overwritten unseen."""
 _DRAWN: Final = frozenset({"key_id", "endpoint_id", "proof"})
 """Hidden fields that a page draws anew whenever it is shown. The others say what it is about."""
+_ABOUT: Final = frozenset({"epoch", "partner_id", "secret_version", "subject", "to"})
+"""Hidden fields of forms that have nothing to enter: what the press is about."""
 _FORM: Final = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
 _CONTROL: Final = re.compile(
     r"<(input)\b([^>]*)>()"
@@ -113,7 +118,8 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
     """Return the cookie in which a posted form waits; none where no form was read.
 
     A passkey's answer is no form: the one that it is asked for goes on waiting. Nor does a form of
-    nobody's page wait where somebody has signed in since: it may be another person's.
+    nobody's page wait where somebody has signed in since: it may be another person's. Nor one that
+    has nothing to enter where another waits in which something was entered.
     """
     state = request.scope["state"]
     state["form_waits"] = True
@@ -124,12 +130,16 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
     owner: str = state["form_token"].rpartition(".")[2]
     if not owner and person_of(request):
         return []
+    fate = KEPT if form.keys() - (_LOOKED_AT | _DRAWN | _ABOUT) else PRESSED
+    if fate == PRESSED and _fate(request) == KEPT:
+        return []
     carried = Carried(request.url.path, owner, form)
     packed = zlib.compress(msgspec.json.encode(carried), level=9)
     sealed = urlsafe_b64encode(encrypt(form_key(state["keys"]), packed, _BOUND_TO)).decode()
-    if len(sealed) > COOKIE_CHARACTERS_MAX:
-        return forgotten()
-    return [host_cookie(FORM_COOKIE, sealed, LIFETIME)]
+    value = f"{fate}.{sealed.rstrip('=')}"  # a cookie with it would be put in quotes
+    if len(value) > COOKIE_CHARACTERS_MAX:
+        return [host_cookie(FORM_COOKIE, LOST, LOST_LIFETIME)]
+    return [host_cookie(FORM_COOKIE, value, LIFETIME)]
 
 
 def carried_of(request: AnyRequest) -> Carried | None:
@@ -148,15 +158,12 @@ def form_key(keys: Secrets) -> bytes:
 
 
 def fate_of(request: AnyRequest) -> str:
-    """Return what became of a form, `kept` or `lost`, whose sender has to sign in; empty for none.
+    """Return what became of what was entered, KEPT or LOST, by whoever has to sign in; else empty.
 
-    A cookie is taken at its word: without a person, a page has no keys to open it.
+    A cookie is taken at its word.
     """
-    if person_of(request) is not None:
-        return ""
-    if cookie_of(request.headers, FORM_COOKIE):
-        return "kept"
-    return "lost" if request.url.query.endswith(LOST) else ""
+    fate = _fate(request)
+    return fate if fate in {KEPT, LOST} and person_of(request) is None else ""
 
 
 def forgotten() -> list[Cookie]:
@@ -192,12 +199,16 @@ def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -
 
 def opened(key: bytes, headers: Headers) -> Carried | None:
     """Return what waits; None for nothing, and for whatever the service did not put there."""
-    text = cookie_of(headers, FORM_COOKIE) or ""
+    text = (cookie_of(headers, FORM_COOKIE) or "").partition(".")[2]
     try:
-        packed = decrypt(key, urlsafe_b64decode(text), _BOUND_TO)
+        packed = decrypt(key, urlsafe_b64decode(f"{text}=="), _BOUND_TO)
         return msgspec.json.decode(zlib.decompress(packed), type=Carried)
     except (DecryptionFailed, ValueError, msgspec.DecodeError):  # ValueError: not in Base64
         return None
+
+
+def _fate(request: AnyRequest) -> str:
+    return (cookie_of(request.headers, FORM_COOKIE) or "").partition(".")[0]
 
 
 def _filled(form: str, fields: Mapping[str, str]) -> tuple[str, bool]:

@@ -23,7 +23,7 @@ from service.http.responses import (
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
-from service.pages.carried import LOST, carried_of, filled, forgotten, waiting
+from service.pages.carried import carried_of, filled, forgotten, waiting
 from service.pages.formats import amount, day, grouped, moment
 from service.pages.site_map import Html, Page, RoutedPage, site_map_of
 from service.pages.visit import (
@@ -188,12 +188,9 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
 def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
     """Lead to the sign-in page, and back afterwards: from a form, to the page that it stands on.
 
-    Of a form that is too large to wait, the page says so.
+    That page says what became of what was entered.
     """
-    path, cookies = with_next("/sign-in", _way_back(request)), waiting(request)
-    if any(not one.value for one in cookies):
-        path += f"{'&' if '?' in path else '?'}{LOST}"
-    return lead_to(path, cookies)
+    return lead_to(with_next("/sign-in", _way_back(request)), waiting(request))
 
 
 def on_proof_needed(request: AnyRequest, _error: ProofNeeded) -> Html:

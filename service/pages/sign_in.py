@@ -18,7 +18,7 @@ from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
 from service.http.tracebacks import answered
-from service.pages.carried import LIFETIME, fate_of, forgotten
+from service.pages.carried import LIFETIME, LOST, fate_of, forgotten
 from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
@@ -119,8 +119,11 @@ def sign_in_page(
     """Return the page that asks for an address; `is_again`: whoever it is is signed in already."""
     status = 400 if faults else 200
     values = {"next_path": next_path, "email": email, "faults": faults, "is_again": is_again}
-    minutes = LIFETIME // timedelta(minutes=1)
-    return page(request, "sign_in.html", status, form=fate_of(request), minutes=minutes, **values)
+    fate, minutes = fate_of(request), LIFETIME // timedelta(minutes=1)
+    shown = page(request, "sign_in.html", status, form=fate, minutes=minutes, **values)
+    if fate == LOST:
+        shown.cookies.extend(forgotten())
+    return shown
 
 
 def _asking(

@@ -11,9 +11,17 @@ from typing import Any, NamedTuple
 
 import pytest
 import pytest_asyncio
+from httpx import Response
 
 from service.ledger.encryption import encrypt
-from service.pages.carried import COOKIE_CHARACTERS_MAX, FORM_COOKIE, Carried, filled, form_key
+from service.pages.carried import (
+    COOKIE_CHARACTERS_MAX,
+    FORM_COOKIE,
+    KEPT,
+    Carried,
+    filled,
+    form_key,
+)
 from service.pages.site_map import RoutedPage
 from service.pages.visit import COOKIE, KNOWN_COOKIE, SEEN_FIELD, VERSION_FIELD
 from service.pages.words import text
@@ -134,6 +142,12 @@ async def form_at(visitor: Visitor, place: Place) -> Form:
     return forms_of(page, place.page).get(place.path, Form(place.path))
 
 
+async def said_at(visitor: Visitor, answer: Response) -> tuple[bool, bool]:
+    """Return whether the page to sign in, to which a form led, calls it kept, and too long."""
+    shown = (await visitor.get(answer.headers["location"])).text
+    return "is kept for 30 minutes" in shown, "is too long" in shown
+
+
 async def stranger(visitor: Visitor) -> None:
     """Leave nothing of a session in the browser."""
     visitor.client.cookies.delete(COOKIE)
@@ -181,6 +195,7 @@ async def test_what_was_entered_survives_signing_in(people):
                 await gone(visitor)
                 answer = await visitor.post(place.path, **form.posted(changed))
                 assert answer.headers["location"].startswith("/sign-in?next=")
+                assert await said_at(visitor, answer) == (True, False)
                 await visitor.sign_in(SECOND)
                 assert (await form_at(visitor, place)).fields in ({}, form.fields)
                 await visitor.sign_in(place.email)
@@ -253,7 +268,10 @@ async def test_what_was_entered_survives_somebody_else_signing_in(people):
 
 
 async def test_a_press_that_had_to_wait_is_said_to_have_done_nothing(people):
-    """Of every form without a field to fill in, such as a confirmation: once, and in its place."""
+    """Of every form without a field to fill in, such as a confirmation: once, and in its place.
+
+    The page to sign in says of none that what was entered is kept.
+    """
     found = set[str]()
     with every_row() as row:
         for place in people.places:
@@ -264,12 +282,33 @@ async def test_a_press_that_had_to_wait_is_said_to_have_done_nothing(people):
                     continue
                 found.add(place.route)
                 await stranger(visitor)
-                await visitor.post(place.path, **form.posted({}))
+                answer = await visitor.post(place.path, **form.posted({}))
+                assert await said_at(visitor, answer) == (False, False)
                 await visitor.sign_in(place.email)
                 first, again = [(await visitor.get(place.page)).text for _ in range(2)]
                 assert [text("form.pressed") in page for page in (first, again)] == [True, False]
                 assert text("form.carried") not in first
     assert found == BARE
+
+
+async def test_a_press_that_had_to_wait_leaves_what_was_entered(people):
+    """Where it led to the page to sign in, too, that page says that the other form is kept."""
+    place = next(one for one in people.places if one.route == f"{CONSOLE}/team")
+    visitor = await Visitor(people.world).sign_in(place.email)
+    await stranger(visitor)
+    await visitor.post(place.path, **FORMS[place.route])
+    assert await said_at(visitor, await visitor.post("/account/sign-out")) == (True, False)
+    await visitor.sign_in(place.email)
+    assert (await form_at(visitor, place)).fields == FORMS[place.route]
+
+
+async def test_no_link_says_that_a_form_was_lost(people):
+    """Nor does a form of nobody, in which there is nothing to enter, that one is kept."""
+    visitor = Visitor(people.world)
+    for path in ("/sign-in?form=lost", "/sign-in?next=/console&x=form=lost"):
+        assert 'class="notice' not in (await visitor.get(path)).text
+    for path in ("/account/sign-out", "/security/sessions/end", "/security/passkeys/x/remove"):
+        assert await said_at(visitor, await visitor.post(path)) == (False, False)
 
 
 async def test_an_answer_that_had_to_wait_is_said_to_have_done_nothing(people):
@@ -437,12 +476,10 @@ async def test_the_longest_form_waits_and_signing_out_ends_it(people):
         ("".join(drawn.choices(ascii_letters, k=15_000)), False),
     ):
         answer = await stranger.post(path, use=use)
-        lost = "" if is_kept else "&form=lost"
-        assert answer.headers["location"] == f"/sign-in?next={path}{lost}"
+        assert answer.headers["location"] == f"/sign-in?next={path}"
+        assert await said_at(stranger, answer) == (is_kept, not is_kept)
         assert (FORM_COOKIE in stranger.client.cookies) == is_kept
-        shown = (await stranger.get(answer.headers["location"])).text
-        assert ("is kept for 30 minutes" in shown, "is too long" in shown) == (is_kept, not is_kept)
-    assert "You are signed out" not in (await stranger.get("/sign-in")).text
+    assert await said_at(stranger, answer) == (False, False)
     await stranger.post(path, use="Short.")
     await stranger.post("/sign-out")
     assert FORM_COOKIE not in stranger.client.cookies
@@ -456,7 +493,8 @@ async def test_what_is_no_form_of_ours_fills_nothing(people):
         urlsafe_b64encode(encrypt(key, other, bound_to)).decode()
         for bound_to in (b"form", b"form path owner fields")
     ]
-    for planted in ("", "x", "AAAA", "A" * COOKIE_CHARACTERS_MAX, "é", *sealed):
+    texts = ("", "x", "AAAA", "A" * COOKIE_CHARACTERS_MAX, "é", *sealed)
+    for planted in (*texts, *(f"{KEPT}.{one}" for one in texts)):
         visitor = await Visitor(people.world).sign_in("planted@example.com")
         cookies = f"{COOKIE}={visitor.session}; {FORM_COOKIE}={planted}"
         visitor.client.cookies.clear()
