@@ -45,6 +45,8 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("TEST_DATABASE_URL", f"{AWAY}?sslrootcert={authority}/x"): f"no {authority}/x",
         ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={other}"): f"{other} has no certificate in PEM",
         ("LIVE_DATABASE_URL", f"{AWAY}?sslmode=require&sslrootcert={other}"): "no certificate in",
+        ("LIVE_DATABASE_URL", f"{HERE}?sslmode=require&sslrootcert={other}"): "no certificate in",
+        ("LIVE_DATABASE_URL", f"{HERE}?sslmode=verify-full&sslrootcert={other}.none"): UNKNOWN,
         ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={tmp_path}"): "cannot be read (Is a directory)",
         ("REDIS_URL", "redis://:canary@cache.example.com:6379/0"): CLEAR,
         ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
@@ -62,6 +64,10 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
             f"{AWAY}?sslrootcert={authority}&sslmode=verify-full"
         ),
         ("LIVE_DATABASE_URL", f"{HERE}?sslmode=disable"): f"{HERE}?sslmode=disable",
+        ("LIVE_DATABASE_URL", f"{HERE}?sslrootcert={other}"): f"{HERE}?sslrootcert={other}",
+        ("LIVE_DATABASE_URL", f"{HERE}?sslmode=require&sslrootcert={authority}"): (
+            f"{HERE}?sslmode=require&sslrootcert={authority}"
+        ),
         ("LIVE_DATABASE_URL", "postgresql://u@[::1]:5432/d"): "postgresql://u@[::1]:5432/d",
         ("LIVE_DATABASE_URL", "postgresql:///d?host=/run/pg"): "postgresql:///d?host=/run/pg",
         ("LIVE_DATABASE_URL", "postgresql://%2Frun%2Fpg/d"): "postgresql://%2Frun%2Fpg/d",
@@ -135,6 +141,8 @@ def test_hosts_on_an_encrypted_network_are_named():
     assert (parsed.live_database_url, parsed.redis_url, parsed.smtp_url) == (AWAY, redis, mail)
     with pytest.raises(SettingsError, match=CLEAR):
         settings(REDIS_URL="redis://10.0.0.8", **named)
+    with pytest.raises(SettingsError, match="there is no /none; expected sslrootcert=FILE"):
+        settings(LIVE_DATABASE_URL=f"{AWAY}?sslmode=verify-ca&sslrootcert=/none", **named)
 
 
 def test_a_mail_server_that_may_not_encrypt_is_named_at_the_start(caplog):

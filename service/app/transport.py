@@ -70,10 +70,16 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
     """Return a URL of PostgreSQL with `sslmode`, which is verify-full where it names none.
 
     Raises ValueError where the connection would not be encrypted, or the server not be verified
-    although it should.
+    although it should; wherever it is, for an authority that it names and that is none.
     """
     options = dict(parse_qsl(url.partition("?")[2]))
     if all(is_this_machine(host) or host in plaintext for host in _hosts(url, options)):
+        # Nothing is asked for, but the driver fails by what is named, as it does elsewhere.
+        read = options.get("sslmode") in _ENCRYPTED and "sslrootcert" in options
+        if read and (fault := _authority_fault(options["sslrootcert"])):
+            raise ValueError(
+                f"{fault}; expected sslrootcert=FILE with the authority of the server's certificate"
+            )
         return url
     mode = options.get("sslmode", "verify-full")
     if mode not in _ENCRYPTED:
