@@ -38,14 +38,14 @@ async function ask(event) {
     }
     const answer = { id: made.id, rawId: base64url(made.rawId), type: made.type, response };
     form.elements.credential.value = JSON.stringify(answer);
-    form.requestSubmit();
   } catch (error) {
     // What is said of an error by its name, or else of any.
     const failed = form.querySelector(`[data-failed="${error.name}"]`) ?? form.querySelector("[data-failed]");
     failed.hidden = false;
-  } finally {
-    isAsked = false;
   }
+  isAsked = false;
+  // As a second press, which every browser takes: requestSubmit is missing in Safari before 16.
+  if (form.elements.credential.value) form.querySelector("button").click();
 }
 
 if (form && window.PublicKeyCredential) {
