@@ -11,6 +11,7 @@ from service.app.setting_values import time_anchor, witness_policy
 from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, Settings
 from service.ledger.database import BACKGROUND_SIZE
 from service.operations.addresses import LIVE, READY
+from tests.certificates import certificate
 from tests.deploy.manifests import (
     BASE,
     KUBERNETES,
@@ -47,8 +48,7 @@ KNOWN = {name for one in SETTINGS for name in one.variables} | {
 
 def made_up(directory: Path) -> dict[str, str]:
     """Return the development store's values by the vault's names, with an authority of ours."""
-    authority = directory / "ca.crt"
-    authority.touch()
+    authority = certificate(directory, "ca.example.com")
     store = named("SecretStore", "claim-ledger", OVERLAYS / DEVELOPMENT)
     rows = store["spec"]["provider"]["fake"]["data"]
     return {row["key"]: row["value"].replace(AUTHORITY, str(authority)) for row in rows}
