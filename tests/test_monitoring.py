@@ -8,7 +8,16 @@ from service.operations import gauges as gauges_module
 from service.operations.metrics import SECONDS
 from tests import runbook
 from tests.monitoring.alert_cases import ALSO, CASES
-from tests.monitoring.rules import ALERTS, DEPLOY, RULES, faults, grouped_by, product_metrics, used
+from tests.monitoring.rules import (
+    ALERTS,
+    DEPLOY,
+    RULES,
+    faults,
+    grouped_by,
+    left_out,
+    product_metrics,
+    used,
+)
 
 RUNBOOK = "{{ $externalLabels.runbooks }}/deploy/runbook.md#"
 CODES = re.compile(r'code=~?"([a-z_|]+)"')
@@ -71,9 +80,15 @@ def test_annotations_show_labels_that_are_there():
     for name, rule in ALERTS.items():
         shown = set(SHOWN_LABELS.findall(rule["annotations"]["summary"]))
         kept = {label for one in metrics if one in rule["expr"] for label in metrics[one]}
-        assert shown <= kept, name
-        if "sum" in rule["expr"]:
-            assert shown <= grouped_by(rule["expr"]), name
+        assert shown <= kept - left_out(rule["expr"]), name
+
+
+def test_no_rule_merges_installations():
+    """What is aggregated keeps `job`, `namespace` and an operator's own labels, in every rule."""
+    aggregated = re.compile(r"\b(?:sum|max|min|count|avg)\b(?! without \()")
+    for rule in RULES:
+        assert not aggregated.search(rule["expr"]), rule
+        assert not left_out(rule["expr"]) & {"job", "namespace", "ledger"}, rule
 
 
 QUERIES = {

@@ -38,7 +38,7 @@ def _latency(of: str) -> Mapping[str, str]:
 
 def _burn(recorded: str, budget: str) -> Mapping[str, str]:
     return {
-        window: f"(claim_ledger:{recorded}:ratio_rate{window} or vector(0)) / {budget}"
+        window: f"(max(claim_ledger:{recorded}:ratio_rate{window}) or vector(0)) / {budget}"
         for window in ("5m", "1h", "6h", "3d")
     }
 
@@ -60,7 +60,7 @@ SERVICE: Final[Mapping[str, Sequence[Panel]]] = {
         Panel(
             "Writes that succeeded, 3 days",
             "percentunit",
-            {"": "1 - (claim_ledger:writes_failed:ratio_rate3d or vector(0))"},
+            {"": "1 - (max(claim_ledger:writes_failed:ratio_rate3d) or vector(0))"},
             "The objective is 99.95 %.",
             "stat",
         ),
@@ -79,7 +79,7 @@ SERVICE: Final[Mapping[str, Sequence[Panel]]] = {
         Panel(
             "Writes that failed within the last hour",
             "short",
-            {"": "claim_ledger:writes_failed:increase1h or vector(0)"},
+            {"": "max(claim_ledger:writes_failed:increase1h) or vector(0)"},
             "Five of them, or a page for failures is not sent.",
             "stat",
         ),

@@ -21,10 +21,16 @@ class Case(NamedTuple):
     """Between two samples: more where it takes days."""
 
 
+_NEIGHBOUR = 'method="POST", route="/v1/claims", namespace="staging"'
 HEALTHY: Sequence[tuple[str, str]] = (
     ('up{job="claim-ledger", instance="one"}', "1"),
     ("claim_ledger_api_up", "1"),
     ('claim_ledger_database_up{ledger="live"}', "1"),
+    # Another installation that the same Prometheus scrapes, with so much traffic that what fails in
+    # the first would be nothing in the sum of both.
+    (f'claim_ledger_requests_total{{{_NEIGHBOUR}, status="201", code=""}}', "0+1000000"),
+    (f'claim_ledger_request_seconds_bucket{{{_NEIGHBOUR}, le="0.3"}}', "0+1000000"),
+    (f"claim_ledger_request_seconds_count{{{_NEIGHBOUR}}}", "0+1000000"),
 )
 
 

@@ -27,6 +27,7 @@ GROUPS_IN_ORDER: Final = [
 _NAME: Final = re.compile(r"\b(claim_ledger[_:][a-z0-9_:]+|up)\b(?:\{([^}]*)\})?")
 _LABEL: Final = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
 _BY: Final = re.compile(r"\b(?:by|without|on|group_left)\s*\(([^)]*)\)")
+_WITHOUT: Final = re.compile(r"\bwithout\s*\(([^)]*)\)")
 
 
 def product_metrics() -> dict[str, set[str]]:
@@ -57,7 +58,17 @@ def used(expression: str) -> dict[str, set[str]]:
 
 def grouped_by(expression: str) -> set[str]:
     """Return the labels that an expression groups by."""
-    return {label.strip() for group in _BY.findall(expression) for label in group.split(",")} - {""}
+    return _labels(_BY, expression)
+
+
+def left_out(expression: str) -> set[str]:
+    """Return the labels that an expression's aggregations leave out."""
+    return _labels(_WITHOUT, expression)
+
+
+def _labels(groups: re.Pattern[str], expression: str) -> set[str]:
+    found = groups.findall(expression)
+    return {label.strip() for group in found for label in group.split(",")} - {""}
 
 
 def faults(expression: str, metrics: dict[str, set[str]]) -> list[str]:
