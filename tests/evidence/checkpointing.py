@@ -56,6 +56,7 @@ class Away:
         self.inner = inner
         self.fails: set[str] = set()
         self.listed: list[str] = []
+        """After which name, or below which prefix."""
 
     async def put(self, name: str, content: bytes) -> bool:
         """Put, or fail if the name ends so."""
@@ -75,7 +76,7 @@ class Away:
     async def names(self, prefix: str, after: str = "") -> list[str]:
         """List, or fail."""
         self._fail("names", prefix)
-        self.listed.append(prefix)
+        self.listed.append(after or prefix)
         return await self.inner.names(prefix, after)
 
     async def folders(self, prefix: str) -> list[str]:

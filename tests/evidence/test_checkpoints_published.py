@@ -213,6 +213,20 @@ async def test_the_archive_is_listed_once_a_process(checkpoints, place, add):
     }
 
 
+async def test_what_was_published_long_ago_is_not_listed(checkpoints, place, add):
+    """Not even where the last stored checkpoint has not been published yet."""
+    for _ in range(3):
+        await checkpoints.make()
+        await add(1)
+    place.fails = {"put txt", "put next"}
+    with pytest.raises(ArchiveUnavailable):
+        await checkpoints.make()
+    assert [one.size for one, _ in await stored_in(checkpoints)] == [1, 2, 3, 4]
+    place.listed.clear()
+    assert (await checkpoints.newest_published()).size == 3
+    assert [after.rpartition("/")[2] for after in place.listed] == [f"{3:020}.txt"]
+
+
 async def test_a_running_process_notices_what_another_published_before_a_failover(
     accounts, place, add, owner, attack
 ):

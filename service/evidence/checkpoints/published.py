@@ -191,13 +191,17 @@ class PublishedHistory:
         return size
 
     async def newest(
-        self, begun: Sequence[LineageBegun], origin: str, known: int
+        self, begun: Sequence[LineageBegun], origin: str, stored: Sequence[int]
     ) -> Checkpoint | None:
         """Return the newest published checkpoint of an origin that binds the log, if there is one.
 
-        Those up to a size that is `known` are not listed, if one of that size was published.
+        What comes before one that is also `stored` (sizes, largest first) is not listed.
         """
-        found, behind = self._check(begun), known if await self.has(origin, known) else 0
+        found, behind = self._check(begun), 0
+        for size in stored:
+            if not found.sets_aside(origin, size) and await self.has(origin, size):
+                behind = size
+                break
         there = [behind, *await self.sizes(origin, behind=behind)]
         binding = [size for size in there if size and not found.sets_aside(origin, size)]
         published = await self.get(origin, binding[-1]) if binding else None

@@ -111,6 +111,14 @@ where octet_length(origin) <= 2048
 order by made_at desc, size desc
 limit 2
 
+-- name: two_largest
+-- The sizes of an origin's last two checkpoints.
+select size
+from ledger.checkpoints
+where origin = $1
+order by size desc
+limit 2
+
 -- name: notes
 -- The next checkpoints of an origin beyond a size, $3 at most. Of a note that is longer than ours, nothing is
 -- read.

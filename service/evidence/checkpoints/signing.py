@@ -151,9 +151,8 @@ class Checkpoints:
         await self.check_archive()
         begun = await self.published.known(await lineages(self.ledger))
         for one in reversed(begun):
-            stored = await self._stored.newest(one.origin)
-            known = 0 if stored is None else stored[0].size
-            if (found := await self.published.newest(begun, one.origin, known)) is not None:
+            stored = await self._stored.two_largest(one.origin)
+            if (found := await self.published.newest(begun, one.origin, stored)) is not None:
                 return found
         return None
 
@@ -181,18 +180,20 @@ class Checkpoints:
         without being published, by a process that could not publish it. That process has recorded
         this in the archive before, and no second checkpoint is stored until the first is published.
         """
-        newest = await self._stored.newest_of_all() if self.published.has_archive else None
-        if newest is None:
-            return
         # Read before the archive, which another process may fill meanwhile.
-        origin, size, is_only = newest
-        # Asked first: it is there unless a crash, or another archive, lies between.
-        if await self.published.has(origin, size):
+        newest = await self._stored.newest_of_all() if self.published.has_archive else []
+        # Asked first: the last is there unless a crash, or another archive, lies between, and then
+        # the one before it is.
+        for origin, size in newest:
+            if await self.published.has(origin, size):
+                return
+        if not newest:
             return
+        origin, _ = newest[0]
         # Of the stored one's origin first: which others there are, only our keys tell.
         if await self.published.sizes(origin) or not await self.published.is_empty():
             return
-        if not is_only or not await self.published.is_begun(origin):
+        if len(newest) > 1 or not await self.published.is_begun(origin):
             raise ArchiveEmpty(
                 f"the archive holds no checkpoint of {self.ledger.name}, and the database has "
                 "some: it is the wrong place, or what was published is lost"

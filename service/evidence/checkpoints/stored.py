@@ -69,10 +69,18 @@ class StoredCheckpoints:
         row = await self._ledger.database.background.fetchrow(_SQL.last, origin)
         return None if row is None else (_parsed(row), row["note"])
 
-    async def newest_of_all(self) -> tuple[str, int, bool] | None:
-        """Return origin and size of what was made last, and whether it is alone; not verified."""
+    async def two_largest(self, origin: str) -> list[int]:
+        """Return the sizes of an origin's last two checkpoints, largest first; not verified.
+
+        Of ours, only the last may not be published yet.
+        """
+        rows = await self._ledger.database.background.fetch(_SQL.two_largest, origin)
+        return [row["size"] for row in rows]
+
+    async def newest_of_all(self) -> list[tuple[str, int]]:
+        """Return origin and size of the two that were made last, newest first; not verified."""
         rows = await self._ledger.database.background.fetch(_SQL.newest)
-        return (rows[0]["origin"], rows[0]["size"], len(rows) == 1) if rows else None
+        return [(row["origin"], row["size"]) for row in rows]
 
     async def present(self) -> tuple[int, datetime] | None:
         """Return size and date of the newest lineage's largest checkpoint; nothing is verified.
