@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.app.main_process import REST_SECONDS_MAX
 from service.app.settings import SETTINGS
 from service.cli.audit.verify import PROCESSES_MAX
 from service.connections.commands import LINK_LIFETIME as CONNECT_LINKS
@@ -18,6 +19,7 @@ from service.http.server import CONNECTIONS_MAX
 from service.ledger.rebuild.swap import LOCK_MILLISECONDS, STATEMENT_SECONDS
 from service.ledger.service_keys import SIGNS_AFTER
 from service.mail import partner_notices, recipients
+from service.operations.metrics import FILE_BYTES
 from service.operations.tracing.otlp import QUEUE_MAX
 from service.pages.visit import FORM_BYTES_MAX, QUERY_BYTES_MAX
 from service.people import sessions, sign_in
@@ -67,6 +69,12 @@ FIGURES = {
         f"took nothing for {words(GIVES_UP_AFTER.days)} days is paused",
         f"with more than {ASIDE_MAX:,} refused events set aside",
         f"`audit verify` reads the log in up to {words(PROCESSES_MAX)} parts",
+    ],
+    "deploy/README.md": [
+        f"Each process reserves {sum(FILE_BYTES.values()) / (1 << 20):.1f} MiB there",
+        f"rests for up to {REST_SECONDS_MAX:.0f} seconds",
+        f"and at most {CONNECTIONS_MAX:,}",
+        f"which should be {2 * CONNECTIONS_MAX:,} or more",
     ],
     "deploy/runbook.md": [
         f"processing has refused {ATTEMPTS_MAX} times in about a day",

@@ -1,16 +1,28 @@
 """The process that starts the API's workers: Granian's, with what its stop can miss."""
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any, Final
 
+import structlog
 from granian.server.mp import MPServer, WorkerProcess
 
 _AGAIN_SECONDS: Final = 0.1
 """Between two attempts to tell the main thread of a stop."""
 
+STEADY_SECONDS: Final = 60.0
+"""A worker that lived longer has not failed twice in a row."""
+REST_SECONDS_MAX: Final = 30.0
+FAILURES_MAX: Final = 3
+"""In a row, of every worker: then whoever started this process has to know."""
+
 Loader = Callable[..., Callable[..., Any]]
+
+
+log = structlog.get_logger()
 
 
 class MainProcess(MPServer):
@@ -55,6 +67,29 @@ class MainProcess(MPServer):
         """Stop on SIGHUP, too, as when a terminal closes; Granian would replace its workers."""
         self.signal_handler_interrupt()
 
+    def _serve_loop(self, spawn_target: Callable[..., None], target_loader: Loader) -> None:
+        """Start each worker again that has ended, until a signal comes.
+
+        One that ends again and again rests before it is started, longer each time. Granian's loop
+        would end all of them where one ends twice within seconds.
+        """
+        failures, due = Counter[int](), dict[int, float]()
+        while not self.interrupt_signal:
+            now = time.monotonic()
+            while self.interrupt_children:
+                nr = self.interrupt_children.pop()
+                failures[nr] = failures[nr] + 1 if now - self.wrks[nr].birth < STEADY_SECONDS else 0
+                due[nr] = now + rest_after(failures[nr])
+            if all(nr in due and failures[nr] >= FAILURES_MAX for nr in range(self.workers)):
+                log.error("no process of the API can run")
+                self.interrupt_children.extend(due)  # by which the exit code is 1
+                return
+            for nr in [nr for nr, at in due.items() if at <= now]:
+                del due[nr]
+                self._respawn_workers([nr], spawn_target, target_loader)
+            self.main_loop_interrupt.wait(min(due.values()) - now if due else None)
+            self.main_loop_interrupt.clear()
+
     def _tell(self) -> None:
         """Wake the main thread until it stops."""
         self._signals.get()
@@ -68,6 +103,11 @@ class MainProcess(MPServer):
         worker = super()._spawn_worker(idx, target, callback_loader)
         worker.__class__ = _Worker
         return worker
+
+
+def rest_after(failures: int) -> float:
+    """Return for how many seconds a worker rests that has failed so often in a row, at first 0."""
+    return min(2.0 ** (failures - 2), REST_SECONDS_MAX) if failures > 1 else 0.0
 
 
 class _Worker(WorkerProcess):

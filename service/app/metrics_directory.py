@@ -1,7 +1,8 @@
 """Where the processes of `serve` keep their metrics: in a directory in memory, if there is room.
 
-They count in files that they map. Where those are on a disk that is full, the kernel kills each
-process that counts something new (SIGBUS), although the API needs no disk.
+They count in files that they map. Where nothing is left for a page of one, on a disk or in memory,
+the kernel kills the process that counts something new (SIGBUS), although the API needs neither. So
+each reserves their room before it counts (`service/operations/metrics.py`).
 """
 
 import errno
@@ -19,7 +20,7 @@ import structlog
 
 SHARED_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory with a random name is made in it
 ROOM_BYTES_MIN: Final = 16 << 20
-"""Of memory that is free at the start: a process writes some hundred kilobytes in its life."""
+"""Of memory that is free at the start: a process reserves 1.6 MiB of it."""
 LEFT_MAX: Final = 100
 """Directories of killed processes that one start removes."""
 

@@ -23,7 +23,7 @@ from service.app.worker_process import METRICS_DIRECTORY, WorkerProcess
 from service.core import logs
 from service.core.garbage import leave_out_what_is_there
 from service.http.connections import ConnectionWatch, allow_files, close_all
-from service.http.server import BACKLOG, CONNECTIONS_MAX, HTTP, HTTP1, check_address
+from service.http.server import BACKLOG, HTTP, HTTP1, check_address, connections_max
 
 log = structlog.get_logger()
 
@@ -81,7 +81,7 @@ def serve_forever(settings: Settings) -> None:
             http1_settings=HTTP1,
             websockets=False,
             backlog=BACKLOG,
-            backpressure=CONNECTIONS_MAX,
+            backpressure=connections_max(),
             workers_kill_timeout=STOP_SECONDS_MAX,
             respawn_failed_workers=True,
             log_dictconfig=logs.GRANIAN_LOGGING,
@@ -107,9 +107,11 @@ def application() -> object:
     from service.app.bootstrap import Service
     from service.app.web import web_app
     from service.http.client_address import ForwardedClients
-    from service.operations.metrics import Metrics
+    from service.operations.metrics import Metrics, reserve
 
     logs.configure(settings.log_level)
+    if (directory := os.environ.get(METRICS_DIRECTORY)) is not None:  # noqa: TID251 - as said above
+        reserve(directory)
     service = Service(settings)
     metrics = Metrics()
     watch = ConnectionWatch([settings.port], metrics.connections_closed.inc)

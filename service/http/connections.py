@@ -22,7 +22,7 @@ import structlog
 
 from service.core.loops import Loop
 from service.http.networks import network_of_host
-from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
+from service.http.server import HEAD_SECONDS_MAX, connections_max
 
 LOOK_SECONDS: Final = 0.25
 CROWDED: Final = 0.75
@@ -60,8 +60,7 @@ class ConnectionWatch:
         """`ports` are those that this process serves; `on_closed` is given how many were closed."""
         self._ports = frozenset(ports)
         self._on_closed = on_closed
-        files, _ = getrlimit(RLIMIT_NOFILE)
-        self._most = min(CONNECTIONS_MAX, files // 2)
+        self._most = connections_max()
         self.loop: Final = Loop("connections", self._watch)
 
     def look(self, *, for_silence: bool) -> int:
@@ -82,17 +81,23 @@ class ConnectionWatch:
     async def _watch(self) -> None:
         if sys.platform != "linux":
             return
-        looks = 0
+        looks, is_blind = 0, False
         while True:
             looks += 1
-            self.look(for_silence=looks % LOOKS_FOR_SILENCE == 0)
+            try:
+                self.look(for_silence=looks % LOOKS_FOR_SILENCE == 0)
+                is_blind = False
+            except OSError as error:  # no file is left even to look; the next time one may be
+                if not is_blind:
+                    log.warning("connections cannot be looked at", error_type=type(error).__name__)
+                is_blind = True
             await asyncio.sleep(LOOK_SECONDS)
 
 
 def allow_files() -> None:
     """Allow this process and its children as many open files as the system permits.
 
-    The usual 1,024 would be gone before CONNECTIONS_MAX; then nothing can be opened at all.
+    With the usual 1,024, a process would hold 512 connections, a quarter of CONNECTIONS_MAX.
     """
     _, most = getrlimit(RLIMIT_NOFILE)
     with suppress(ValueError, OSError):

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from resource import RLIMIT_NOFILE, getrlimit
 from typing import Any, Final
 
 import structlog
@@ -43,6 +44,12 @@ STOP_SECONDS_MAX: Final = 1.0
 log = structlog.get_logger()
 
 
+def connections_max() -> int:
+    """Return how many connections a process holds: so many that half of its files are left."""
+    files, _ = getrlimit(RLIMIT_NOFILE)
+    return min(CONNECTIONS_MAX, files // 2)
+
+
 def check_address(host: str, port: int) -> None:
     """Raise OSError where nobody can listen there.
 
@@ -75,7 +82,7 @@ async def embedded(
         http1_settings=HTTP1,
         websockets=False,
         backlog=BACKLOG,
-        backpressure=CONNECTIONS_MAX,
+        backpressure=connections_max(),
         # Not `log_enabled`: that would silence the other servers of this process too.
         log_level=log_level,
         log_dictconfig=dict(logs.GRANIAN_LOGGING),

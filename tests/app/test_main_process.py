@@ -1,12 +1,14 @@
 """A signal stops `serve` at whatever line of Granian's it comes."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from granian.constants import Interfaces
 from granian.server.mp import MPServer
 
-from service.app.main_process import MainProcess
+from service.app import main_process
+from service.app.main_process import FAILURES_MAX, REST_SECONDS_MAX, STEADY_SECONDS, MainProcess
 from service.core.logs import GRANIAN_LOGGING
 from tests.patience import PATIENCE_SECONDS
 
@@ -48,6 +50,72 @@ def test_workers_that_ended_at_the_same_signal_have_not_failed(server):
     server.signal_handler_interrupt()
     server._stop_workers()  # noqa: SLF001 - of which there is none
     assert server.interrupt_children == []
+
+
+class Ends:
+    """Workers end so many seconds after their start; stands for the time, and for what waits."""
+
+    def __init__(self, server: MainProcess, workers: int, ends: list[tuple[float, list[int]]]):
+        self.now, self.ended_at, self.rests = 1000.0, 0.0, list[float]()
+        self._server, self._ends = server, ends
+        server.workers = workers
+        server.wrks = [SimpleNamespace(birth=self.now) for _ in range(workers)]
+        server.main_loop_interrupt = self
+        server._respawn_workers = self.respawn  # noqa: SLF001 - Granian's
+
+    def monotonic(self) -> float:
+        """Return the time."""
+        return self.now
+
+    def wait(self, seconds: float | None) -> None:
+        """Let what rests rest; then the next ones end, or a signal comes."""
+        if seconds is not None:
+            self.now += seconds
+        elif self._ends:
+            life, workers = self._ends.pop(0)
+            self.now = self.ended_at = self.now + life
+            self._server.interrupt_children += workers
+        else:
+            self._server.interrupt_signal = True
+
+    def clear(self) -> None:
+        """Forget nothing."""
+
+    def set(self) -> None:
+        """Tell nobody."""
+
+    def respawn(self, workers, *_: object) -> None:
+        """Start workers, and note how long they rested."""
+        for nr in workers:
+            self._server.wrks[nr].birth = self.now
+            self.rests.append(self.now - self.ended_at)
+
+
+@pytest.fixture
+def ending(server, monkeypatch):
+    """Return a function that runs the loop while workers end."""
+
+    def run(workers, ends):
+        made = Ends(server, workers, ends)
+        monkeypatch.setattr(main_process, "time", made)
+        server._serve_loop(lambda: None, lambda: lambda: None)  # noqa: SLF001 - Granian's
+        return made.rests
+
+    return run
+
+
+def test_a_worker_that_ends_again_and_again_ends_no_other(server, ending):
+    """It rests longer each time, and not at all once it has been steady."""
+    lives = [1] * 8 + [STEADY_SECONDS, 1]
+    rests = ending(2, [(life, [1]) for life in lives])
+    assert rests == [0, 1, 2, 4, 8, 16, REST_SECONDS_MAX, REST_SECONDS_MAX, 0, 0]
+    assert (server.interrupt_signal, server.interrupt_children) == (True, [])
+
+
+def test_it_ends_where_no_worker_can_run(server, ending):
+    """Whoever started it has to know. The exit code is not that of a stop."""
+    assert ending(2, [(1, [0, 1])] * FAILURES_MAX) == [0, 0, 1, 1]
+    assert (server.interrupt_signal, sorted(server.interrupt_children)) == (False, [0, 1])
 
 
 def test_nobody_is_started_while_it_stops(server):

@@ -8,7 +8,10 @@ import pytest
 
 from tests.cli.team import Team
 from tests.dev_process import Dev, environment, run
+from tests.small_disk import small_disk
 from tests.world import MASTER_KEY, PUBLIC_URL
+
+__all__ = ["as_named", "demo", "small_disk", "team"]
 
 
 @pytest.fixture(scope="session")

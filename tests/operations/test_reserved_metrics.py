@@ -1,0 +1,61 @@
+"""A process that counts lives on where no byte is left for its metrics' files."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from service.core.errors import ERRORS
+from service.operations.metrics import FILE_BYTES
+from tests.endpoints import routed
+from tests.patience import PATIENCE_SECONDS
+
+COUNTING = """
+import json, os, sys
+from pathlib import Path
+from service.operations.metrics import Metrics, reserve
+from tests.small_disk import fill
+directory, is_full = os.environ["PROMETHEUS_MULTIPROC_DIR"], sys.argv[1] == "full"
+if is_full:
+    fill(Path(directory))
+reserve(directory)
+metrics = Metrics()
+if not is_full:
+    fill(Path(directory))
+for route, method, code in json.load(sys.stdin):
+    metrics.request(route, method, 503, code, 0.1)
+    metrics.connections_closed.inc()
+kinds = sorted(file.stem.rpartition("_")[0] for file in Path(directory).glob("*.db"))
+print(json.dumps([kinds, metrics.connections_closed._value.get()]))
+"""
+
+
+def counted(directory: Path, given: list[tuple[str, str, str]], how: str) -> list[object]:
+    """Return the kinds of files that a process has, and what it counted, of requests like these."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTING, how],
+        env=os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(directory)},
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, (done.returncode, done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("how", ["filled", "full"])
+def test_a_full_disk_ends_no_process_that_counts(world, small_disk, how):
+    """Of every route, some codes: nothing grows beyond what was reserved, or all is in memory."""
+    few = ["", *list(ERRORS)[:4]]
+    given = [(path, method, code) for _, method, path in routed(world) for code in few]
+    assert len(given) > 500
+    kinds = sorted(FILE_BYTES) if how == "filled" else []
+    assert counted(small_disk, given, how) == [kinds, len(given)]
+    sizes = {file.stem.rpartition("_")[0]: file.stat() for file in small_disk.glob("*.db")}
+    assert {kind: one.st_size for kind, one in sizes.items()} == {k: FILE_BYTES[k] for k in kinds}
+    assert all(one.st_blocks * 512 == one.st_size for one in sizes.values())
