@@ -1,13 +1,15 @@
 """Connections that are silent, or too many, keep nobody out."""
 
 import asyncio
+import errno
 import socket
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
-from service.http import server
+from service.http import connections, server
 from service.http.connections import (
     SILENT_SECONDS_MAX,
     AcceptedConnection,
@@ -92,6 +94,32 @@ def test_the_process_closes_its_own_connections(monkeypatch, family, host):
         pair[0].sendall(b"x")
         assert pair[1].recv(1) == b"x"
         clients.append(stack.enter_context(socket.create_connection(listener.getsockname()[:2])))
+
+
+async def test_they_are_looked_at_again_after_no_file_was_left(monkeypatch):
+    """Not even to look; one line says so."""
+    watch, looks = ConnectionWatch([], len), []
+
+    def look(*, for_silence):
+        looks.append(for_silence)
+        if len(looks) < 3:
+            raise OSError(errno.EMFILE, "no file is left")
+
+    monkeypatch.setattr(watch, "look", look)
+    monkeypatch.setattr(connections, "LOOK_SECONDS", 0)
+    with capture_logs() as lines:
+        watch.loop.start()
+        await eventually(lambda: len(looks) > 3)
+        await watch.loop.stop()
+    assert [line["event"] for line in lines] == ["connections cannot be looked at"]
+
+
+def test_half_of_the_files_are_for_connections(monkeypatch):
+    """The rest is left for the database, for Redis, and for looking at them."""
+    monkeypatch.setattr(server, "getrlimit", lambda _: (1024, 1024))
+    assert server.connections_max() == 512
+    monkeypatch.setattr(server, "getrlimit", lambda _: (20_000, 20_000))
+    assert server.connections_max() == server.CONNECTIONS_MAX
 
 
 @pytest.mark.server
