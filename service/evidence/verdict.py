@@ -18,6 +18,17 @@ class Fault(NamedTuple):
     sentence: str
 
 
+class EvidenceFault(Exception):
+    """A file is not valid evidence, or the log makes none.
+
+    `str()` says why, and `position` where, if that is known.
+    """
+
+    def __init__(self, position: int | None, fault: str) -> None:
+        super().__init__(fault)
+        self.position = position
+
+
 class Countersigned(NamedTuple):
     """The signatures of others that a checkpoint of a size was required to have, and has.
 

@@ -2,8 +2,7 @@
 
 import asyncio
 from bisect import bisect_right
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
 from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
@@ -24,7 +23,6 @@ from service.evidence.export.format import (
     to_text,
     to_texts,
 )
-from service.evidence.tree.nodes import TreeAltered
 from service.evidence.tree.signed_tree import SignedTree
 from service.ledger.database import Database, Row
 from service.ledger.decoding import PAGE_BYTES_MAX, is_full
@@ -66,13 +64,6 @@ async def write_export(
     worthless, for an event that cannot be exported and a log that does not make the checkpoint's
     root.
     """
-    with of_tree():
-        return await _write(ledger, signed, scope, out, advance)
-
-
-async def _write(
-    ledger: Ledger, signed: Signed, scope: ExportScope, out: BinaryIO, advance: Advance
-) -> int:
     checkpoint, entity_id = signed.checkpoint, scope.entity_id
     size, before = checkpoint.size, scope.first - 1
     if before > size:
@@ -112,15 +103,6 @@ async def _write(
         raise EvidenceFault(1, message)
     out.write(encode(CheckpointLine(checkpoint=signed.note)))
     return len(positions)
-
-
-@contextmanager
-def of_tree() -> Generator[None]:
-    """Turn TreeAltered into an EvidenceFault."""
-    try:
-        yield
-    except TreeAltered as error:
-        raise EvidenceFault(error.position, str(error)) from error
 
 
 async def event_lines(

@@ -17,7 +17,7 @@ import msgspec
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import Demands
 from service.evidence.note import NoteInvalid, NoteKey
-from service.evidence.verdict import Countersigned
+from service.evidence.verdict import Countersigned, EvidenceFault
 from service.ledger.database import Row
 from service.ledger.merkle import leaf_hash, leaf_record
 
@@ -47,15 +47,6 @@ LedgerName = Annotated[str, msgspec.Meta(pattern=r"\A(accounts|live|test)\Z")]
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
-
-
-class EvidenceFault(Exception):
-    """A file is not valid evidence: `str()` says why, and `position` where, if that is known."""
-
-    def __init__(self, position: int | None, fault: str) -> None:
-        """Keep both."""
-        super().__init__(fault)
-        self.position = position
 
 
 class Line(

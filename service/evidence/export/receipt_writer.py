@@ -6,7 +6,7 @@ from uuid import UUID
 import msgspec
 
 from service.evidence.export.concerning import SEARCH_SECONDS_MAX
-from service.evidence.export.export_writer import Signed, of_tree, with_proofs
+from service.evidence.export.export_writer import Signed, with_proofs
 from service.evidence.export.format import EvidenceFault, Receipt, event_line
 from service.evidence.export.receipt_verifier import BEGINS, proved_by
 from service.evidence.tree.signed_tree import SignedTree
@@ -71,8 +71,7 @@ async def make_receipt(ledger: Ledger, claim_id: str, rows: list[Row], signed: S
     receipt would fail for any other reason.
     """
     lines = [event_line(row, row["position"]) for row in rows]
-    with of_tree():
-        events = await with_proofs(lines, SignedTree.of(ledger.database, signed.checkpoint))
+    events = await with_proofs(lines, SignedTree.of(ledger.database, signed.checkpoint))
     receipt = Receipt(
         format="claim-ledger receipt v1",
         ledger=ledger.name,

@@ -5,7 +5,7 @@ from typing import Final, Literal, NamedTuple
 
 from service.evidence.authorisation import Lineage
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.export_writer import Signed, of_tree, with_proofs
+from service.evidence.export.export_writer import Signed, with_proofs
 from service.evidence.export.format import (
     EventLine,
     EvidenceFault,
@@ -70,14 +70,13 @@ async def make_consistency(
         message = f"the older checkpoint counts {old.size} events; the other one has {new.size}"
         raise EvidenceFault(new.size + 1, message)
     tree, lineages = SignedTree.of(ledger.database, new, made_max), None
-    with of_tree():
-        proof = await tree.consistency_proof(old.size)
-        if old.origin != new.origin:
-            stream = lineage_stream(ledger.name)
-            rows = await ledger.database.background.fetch(_SQL.claim_events, stream)
-            covered = [row for row in rows if row["position"] and row["position"] <= new.size]
-            lines = [event_line(row, row["position"]) for row in covered]
-            lineages = await with_proofs(lines, tree)
+    proof = await tree.consistency_proof(old.size)
+    if old.origin != new.origin:
+        stream = lineage_stream(ledger.name)
+        rows = await ledger.database.background.fetch(_SQL.claim_events, stream)
+        covered = [row for row in rows if row["position"] and row["position"] <= new.size]
+        lines = [event_line(row, row["position"]) for row in covered]
+        lineages = await with_proofs(lines, tree)
     made = ConsistencyProof(
         format=FORMAT,
         ledger=ledger.name,

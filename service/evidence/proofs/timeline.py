@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.export_writer import Signed, event_lines, of_tree, with_proofs
+from service.evidence.export.export_writer import Signed, event_lines, with_proofs
 from service.evidence.export.format import (
     EventLine,
     EvidenceFault,
@@ -49,9 +49,8 @@ class ProvedHistory(NamedTuple):
 async def prove_events(ledger: Ledger, positions: Sequence[int], signed: Signed) -> LedgerHistory:
     """Return the events at rising positions with their proofs; raises EvidenceFault."""
     tree, events = SignedTree.of(ledger.database, signed.checkpoint), list[EventLine]()
-    with of_tree():
-        async for lines, _ in event_lines(ledger.database, positions):
-            events += await with_proofs(lines, tree)
+    async for lines, _ in event_lines(ledger.database, positions):
+        events += await with_proofs(lines, tree)
     return LedgerHistory(ledger=ledger.name, events=events, checkpoint=signed.note)
 
 

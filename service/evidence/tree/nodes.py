@@ -5,19 +5,15 @@ from typing import Final
 
 from service.evidence.tree.hashes import Hashes
 from service.evidence.tree.tile import HEIGHT, TILE_BYTES, WIDTH, root_of
+from service.evidence.verdict import EvidenceFault
 from service.ledger.merkle import HASH_BYTES
 
 TILES_MAX: Final = 64
 """Read at once: half a megabyte of hashes."""
 
 
-class TreeAltered(Exception):
+class TreeAltered(EvidenceFault):
     """The log's hashes do not lead to a signed root; `position` is the first one in doubt."""
-
-    def __init__(self, position: int, said: str) -> None:
-        """`said` is for an operator."""
-        super().__init__(said)
-        self.position = position
 
 
 class NodesAltered(Exception):
