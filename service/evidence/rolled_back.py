@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Literal
 
-from service.ledger.database import Connection
+from service.ledger.database import Connection, Database
 from service.ledger.limits import local_limits
 
 
@@ -34,6 +34,23 @@ async def rolled_back(
         await transaction.rollback()
         raise
     await transaction.rollback()
+
+
+@asynccontextmanager
+async def snapshot_of(
+    database: Database, seconds_max: float, deadline: float | None = None
+) -> AsyncGenerator[Connection]:
+    """Yield a connection for which the database stays as it is now, and which cannot write.
+
+    `seconds_max` limits each statement. `deadline`, the same unless it is given, limits the whole.
+    """
+    async with (
+        database.background.connection(deadline or seconds_max) as connection,
+        rolled_back(
+            connection, seconds_max=seconds_max, isolation="repeatable_read", readonly=True
+        ),
+    ):
+        yield connection
 
 
 def _quoted(text: str) -> str:

@@ -11,7 +11,7 @@ from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault, to_texts
 from service.evidence.note import NoteInvalid
 from service.evidence.proofs.absence import FORMAT, AbsenceProof, StreamLine
-from service.evidence.rolled_back import rolled_back
+from service.evidence.rolled_back import snapshot_of
 from service.evidence.streams_note import StreamsNote
 from service.evidence.tree.streamed import StreamedTree
 from service.evidence.verify.soundness import as_migrated, refuse_unsound
@@ -64,10 +64,7 @@ async def prove_absence(
     await refuse_found(checkpoints.ledger)
     async with (
         as_migrated(database),
-        database.background.connection(SECONDS_MAX) as connection,
-        rolled_back(
-            connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
-        ),
+        snapshot_of(database, SECONDS_MAX) as connection,
     ):
         await refuse_unsound(connection, database.schema, signed.checkpoint, advance)
         tree, index = await _index(connection, database.schema, size, name.stream, advance)

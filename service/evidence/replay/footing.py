@@ -12,7 +12,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.lineages import Lineages, lineages_of
 from service.evidence.note import NoteInvalid, NoteKey
 from service.evidence.replay.log_fault import LogFault
-from service.evidence.rolled_back import rolled_back
+from service.evidence.rolled_back import snapshot_of
 from service.ledger.database import Connection
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, leaf_of
@@ -218,12 +218,7 @@ async def footing(
     `published` is that of `BindingCheckpoints`. Raises LogFault for an event that is not what was
     hashed, or signed, and where the newest published checkpoint is not stored.
     """
-    async with (
-        ledger.database.background.connection(SECONDS_MAX) as connection,
-        rolled_back(
-            connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
-        ),
-    ):
+    async with snapshot_of(ledger.database, SECONDS_MAX) as connection:
         signed = BindingCheckpoints(connection, ledger.name, keys, published)
         await signed.read()
         left, newest = sorted(used), None

@@ -10,7 +10,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints, check_leaf
 from service.evidence.replay.log_fault import LogFault, refuse_foreign
-from service.evidence.rolled_back import rolled_back
+from service.evidence.rolled_back import snapshot_of
 from service.ledger.codec import happened_at
 from service.ledger.database import Connection, Row
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent
@@ -52,12 +52,7 @@ async def moment_of(
     not reached, and LogFault if its event is not the one that was hashed, or the log does not end
     where its head says.
     """
-    async with (
-        ledger.database.background.connection(SECONDS_MAX) as connection,
-        rolled_back(
-            connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
-        ),
-    ):
+    async with snapshot_of(ledger.database, SECONDS_MAX) as connection:
         size, end = await connection.fetchrow(_SQL.size.on(ledger.name)) or (0, 0)
         if size != end:  # what is left out of the answer would be missed by nobody
             raise LogFault(min(size, end) + 1, f"the log ends at {end}, and its head says {size}")

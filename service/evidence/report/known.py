@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.report.lines import SECONDS_MAX, ReportSubject
-from service.evidence.rolled_back import rolled_back
+from service.evidence.rolled_back import snapshot_of
 from service.evidence.verify.soundness import as_migrated, refuse_unsound
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
@@ -22,10 +22,7 @@ async def is_named(
     """
     async with (
         nullcontext() if checkpoint is None else as_migrated(ledger.database),
-        ledger.database.background.connection(SECONDS_MAX) as connection,
-        rolled_back(
-            connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
-        ),
+        snapshot_of(ledger.database, SECONDS_MAX) as connection,
     ):
         if await connection.fetchval(_SQL.is_named.on(ledger.name), *subject):
             return True

@@ -23,7 +23,7 @@ from service.evidence.replay.history import SECRET
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.moment import moment_of
 from service.evidence.report.names import Names
-from service.evidence.rolled_back import rolled_back
+from service.evidence.rolled_back import snapshot_of
 from service.evidence.verify.soundness import as_migrated, refuse_unsound
 from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
 from service.ledger.database import Connection
@@ -137,10 +137,7 @@ class ReportReader:
         name, reader = self._ledger.name, ActivityReader(self._ledger)
         async with (
             as_migrated(self._ledger.database),
-            self._ledger.database.background.connection(SECONDS_MAX) as connection,
-            rolled_back(
-                connection, seconds_max=SECONDS_MAX, isolation="repeatable_read", readonly=True
-            ),
+            snapshot_of(self._ledger.database, SECONDS_MAX) as connection,
         ):
             positions = await self._concerning(connection)
             signed = BindingCheckpoints(connection, name, self._keys)

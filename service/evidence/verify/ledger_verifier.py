@@ -12,8 +12,8 @@ that were compared. What is not signed yet can be rewritten undetected, which is
 frequent.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, closing
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack, closing
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -21,7 +21,7 @@ from uuid import UUID
 from service.core.forked_processes import NO_SPARES, Spares
 from service.core.progress import Advance
 from service.evidence.lineages import lineages_of
-from service.evidence.rolled_back import rolled_back
+from service.evidence.rolled_back import snapshot_of
 from service.evidence.verdict import Fault, Verdict
 from service.evidence.verify.actors import ALL_PROVEN, Actors
 from service.evidence.verify.confirm import Judges, Reading, confirmed
@@ -72,7 +72,7 @@ async def verify_ledger(
         # Before and after: what was altered meanwhile, or then, may have changed what was read. Not
         # at the same time: a pooler may have no place for a second connection.
         before = await definitions_fault(database)
-        async with _snapshot(database) as connection:
+        async with snapshot_of(database, STATEMENT_SECONDS_MAX, DEADLINE_SECONDS) as connection:
             kept: list[bool] = []
             confirm = partial(confirmed, reading=_reading(database, spares), tell=kept.append)
             verdict = await verify(
@@ -93,20 +93,6 @@ async def verify_ledger(
         if fault is None:
             raise
         return Verdict.of(database.schema, 0, EMPTY_ROOT, fault=fault)
-
-
-@asynccontextmanager
-async def _snapshot(database: Database) -> AsyncGenerator[Connection]:
-    async with (
-        database.background.connection(DEADLINE_SECONDS) as connection,
-        rolled_back(
-            connection,
-            seconds_max=STATEMENT_SECONDS_MAX,
-            isolation="repeatable_read",
-            readonly=True,
-        ),
-    ):
-        yield connection
 
 
 def _reading(database: Database, spares: Spares) -> Reading | None:
