@@ -17,7 +17,7 @@ from google.oauth2 import service_account
 from google.oauth2.credentials import Credentials
 
 from service.cli.dev.gcs.credentials import local_credentials
-from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
+from service.cli.dev.gcs.verifier import Request, verify
 from service.storage.deadline import AbortableSession
 from service.storage.port import ShareFull, StorageUnavailable
 from service.storage.signer import IAM_CALLS_MAX, IAM_CALLS_OF_ONE, IamSigner, KeySigner
@@ -155,8 +155,8 @@ async def test_what_is_signed_verifies(signer, local):
         raw_query=url.query,
         headers=[("host", url.netloc), *headers],
     )
-    answer = verify(request, datetime.now(UTC), local.public_key_of)
-    assert answer == VerifiedRequest(local.key["client_email"])
+    signer_of = verify(request, datetime.now(UTC), local.public_key_of)
+    assert signer_of == local.key["client_email"]
     names = "content-type;host;x-goog-content-length-range"
     assert parse_qs(url.query)["X-Goog-SignedHeaders"] == [names]
 

@@ -3,8 +3,8 @@ from datetime import timedelta
 import pytest
 
 from service.cli.dev.gcs.credentials import CLIENT_EMAIL, local_credentials
-from service.cli.dev.gcs.refusals import StoreRefusal
-from service.cli.dev.gcs.verifier import Request, VerifiedRequest, verify
+from service.cli.dev.gcs.refusals import Refused
+from service.cli.dev.gcs.verifier import Request, verify
 from tests.storage.signing import HOST, NOW, PDF, RANGE, private_key_of, signed
 
 
@@ -26,10 +26,12 @@ def outcome(credentials):
     """Return the verification's result: `ok`, or status, code and the named parameter."""
 
     def outcome(request: Request, now=NOW):
-        answer = verify(request, now, credentials.public_key_of)
-        if isinstance(answer, VerifiedRequest):
-            return "ok"
-        return answer.status, answer.code, dict(answer.fields).get("ParameterName")
+        try:
+            verify(request, now, credentials.public_key_of)
+        except Refused as error:
+            status, code, _, fields = error.refusal
+            return status, code, dict(fields).get("ParameterName")
+        return "ok"
 
     return outcome
 
@@ -205,8 +207,9 @@ def test_other_headers_need_no_signature(sign, outcome):
 def test_the_refusal_shows_what_was_signed(sign, credentials):
     """Both texts are there for debugging a signature."""
     request = sign()._replace(raw_path="/bucket/<other>&.pdf")
-    answer = verify(request, NOW, credentials.public_key_of)
-    assert isinstance(answer, StoreRefusal)
+    with pytest.raises(Refused) as refused:
+        verify(request, NOW, credentials.public_key_of)
+    answer = refused.value.refusal
     fields = dict(answer.fields)
     canonical = fields["CanonicalRequest"].split("\n")
     assert canonical[:2] == ["PUT", "/bucket/%3Cother%3E%26.pdf"]

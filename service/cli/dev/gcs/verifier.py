@@ -6,6 +6,7 @@ That expiry comes before the signature was captured from the cloud.
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
@@ -22,7 +23,7 @@ from service.cli.dev.gcs.canonical import (
     string_to_sign,
     values_of,
 )
-from service.cli.dev.gcs.refusals import ANONYMOUS, StoreRefusal
+from service.cli.dev.gcs.refusals import ANONYMOUS, Refused, malformed
 
 ALGORITHM: Final = "GOOG4-RSA-SHA256"
 LIFETIME_SECONDS_MAX: Final = 7 * 24 * 3600
@@ -54,12 +55,6 @@ class Request(NamedTuple):
     headers: Sequence[Header]
 
 
-class VerifiedRequest(NamedTuple):
-    """The request was signed by `email`."""
-
-    email: str
-
-
 class _Signed(NamedTuple):
     """The well-formed parameters of a signature."""
 
@@ -72,25 +67,23 @@ class _Signed(NamedTuple):
     signature: bytes
 
 
-def verify(
-    request: Request, now: datetime, public_key_of: PublicKeyOf
-) -> VerifiedRequest | StoreRefusal:
-    """Return who signed the request, or the refusal that the cloud would send."""
+def verify(request: Request, now: datetime, public_key_of: PublicKeyOf) -> str:
+    """Return the email address of who signed the request; raises Refused as the cloud would."""
     pairs = [(name.lower(), value) for name, value in query_pairs(request.raw_query)]
     given = [(name, value) for name, value in pairs if name in _NAMES]
     if not any(name == "x-goog-signature" for name, _ in given):
-        return refusals.not_permitted(ANONYMOUS, permission_for(request.method))
+        raise Refused(refusals.not_permitted(ANONYMOUS, permission_for(request.method)))
     signed = _parsed(given)
-    if isinstance(signed, StoreRefusal):
-        return signed
     if signed.signed_at > now + AHEAD_MAX:
-        return refusals.TOO_EARLY
+        raise Refused(refusals.TOO_EARLY)
     if now > signed.expires_at:
-        return refusals.expired(signed.expires_at.isoformat(timespec="seconds"))
+        raise Refused(refusals.expired(signed.expires_at.isoformat(timespec="seconds")))
     key = public_key_of(signed.email)
     if key is None:
-        return refusals.UNKNOWN_SIGNER
-    return _header_fault(request, signed) or _checked(request, signed, key)
+        raise Refused(refusals.UNKNOWN_SIGNER)
+    _check_headers(request, signed)
+    _check_signature(request, signed, key)
+    return signed.email
 
 
 def permission_for(method: str) -> str:
@@ -98,32 +91,30 @@ def permission_for(method: str) -> str:
     return _PERMISSIONS.get(method, "storage.objects.get")
 
 
-def _parsed(given: list[tuple[str, str]]) -> _Signed | StoreRefusal:
+def _parsed(given: list[tuple[str, str]]) -> _Signed:
     values: dict[str, str] = {}
     for name, value in given:
         if name in values:
-            return refusals.malformed(name, "Parameter was given more than once.")
+            raise Refused(malformed(name, "Parameter was given more than once."))
         values[name] = value
     for name in _NAMES:
         if not values.get(name):
-            return refusals.malformed(name, "Parameter is missing.")
+            raise Refused(malformed(name, "Parameter is missing."))
     if values["x-goog-algorithm"] != ALGORITHM:
-        return refusals.malformed("x-goog-algorithm", f"Expected {ALGORITHM}.")
+        raise Refused(malformed("x-goog-algorithm", f"Expected {ALGORITHM}."))
     return _well_formed(values)
 
 
-def _well_formed(values: dict[str, str]) -> _Signed | StoreRefusal:
+def _well_formed(values: dict[str, str]) -> _Signed:
     date, seconds = values["x-goog-date"], values["x-goog-expires"]
     signed_at = _moment(date)
-    if signed_at is None:
-        return refusals.malformed("x-goog-date", "Expected YYYYMMDDTHHMMSSZ.")
     if not _SECONDS.fullmatch(seconds) or not 0 < int(seconds) <= LIFETIME_SECONDS_MAX:
-        return refusals.malformed("x-goog-expires", f"Expected 1 to {LIFETIME_SECONDS_MAX}.")
+        raise Refused(malformed("x-goog-expires", f"Expected 1 to {LIFETIME_SECONDS_MAX}."))
     credential = _SCOPE.fullmatch(values["x-goog-credential"])
     if credential is None or credential["day"] != date[:8]:
-        return refusals.malformed("x-goog-credential", "Credential scope is not of this request.")
+        raise Refused(malformed("x-goog-credential", "Credential scope is not of this request."))
     if not _SIGNATURE.fullmatch(values["x-goog-signature"]):
-        return refusals.malformed("x-goog-signature", "Signature was not hex encoded.")
+        raise Refused(malformed("x-goog-signature", "Signature was not hex encoded."))
     return _Signed(
         email=credential["email"],
         scope=credential["scope"],
@@ -135,33 +126,27 @@ def _well_formed(values: dict[str, str]) -> _Signed | StoreRefusal:
     )
 
 
-def _moment(date: str) -> datetime | None:
-    if not _DATE.fullmatch(date):
-        return None
-    try:
-        return datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
+def _moment(date: str) -> datetime:
+    with suppress(ValueError):
+        if _DATE.fullmatch(date):
+            return datetime.strptime(date, "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    raise Refused(malformed("x-goog-date", "Expected YYYYMMDDTHHMMSSZ."))
 
 
-def _header_fault(request: Request, signed: _Signed) -> StoreRefusal | None:
+def _check_headers(request: Request, signed: _Signed) -> None:
     if list(signed.names) != sorted(set(signed.names)) or "host" not in signed.names:
-        return refusals.malformed("x-goog-signedheaders", "Expected sorted names, host among them.")
+        raise Refused(malformed("x-goog-signedheaders", "Expected sorted names, host among them."))
     received = [name for name, _ in request.headers]
     for name in signed.names:
         if name not in received:
-            return refusals.malformed(
-                name, "Header was included in signedheaders, but not in the request."
-            )
+            details = "Header was included in signedheaders, but not in the request."
+            raise Refused(malformed(name, details))
     for name in received:
         if name.startswith("x-goog-") and name not in signed.names:
-            return refusals.malformed(name, "Header must be signed.")
-    return None
+            raise Refused(malformed(name, "Header must be signed."))
 
 
-def _checked(
-    request: Request, signed: _Signed, key: RSAPublicKey
-) -> VerifiedRequest | StoreRefusal:
+def _check_signature(request: Request, signed: _Signed, key: RSAPublicKey) -> None:
     """Try the host as sent and without its port: signers differ in which of them they sign."""
     hosts = values_of(request.headers, "host")
     with_port = _HOST_PORT.fullmatch(hosts[0])
@@ -172,10 +157,10 @@ def _checked(
         )
         text = string_to_sign(ALGORITHM, signed.date, signed.scope, canonical)
         if _is_signature(key, signed.signature, text):
-            return VerifiedRequest(signed.email)
+            return
         tried = tried or canonical
     text = string_to_sign(ALGORITHM, signed.date, signed.scope, tried)
-    return refusals.signature_mismatch(text, tried)
+    raise Refused(refusals.signature_mismatch(text, tried))
 
 
 def _is_signature(key: RSAPublicKey, signature: bytes, text: str) -> bool:

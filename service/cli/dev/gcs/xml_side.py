@@ -13,7 +13,7 @@ from service.cli.dev.gcs.disk import DiskStore, ObjectExists
 from service.cli.dev.gcs.http import Answer, Body
 from service.cli.dev.gcs.incoming import Incoming
 from service.cli.dev.gcs.index import DiskObject
-from service.cli.dev.gcs.refusals import CONTENT_TYPE, Refused, StoreRefusal
+from service.cli.dev.gcs.refusals import CONTENT_TYPE, Refused
 from service.cli.dev.gcs.verifier import CREATE, PublicKeyOf, Request, permission_for, verify
 from service.core.clock import Clock
 
@@ -61,15 +61,13 @@ class XmlSide:
 
     def _signer(self, request: Request) -> str:
         """Return the signer, who may create objects and nothing else."""
-        verified = verify(request, self._clock(), self._public_key_of)
-        if isinstance(verified, StoreRefusal):
-            raise Refused(verified)
+        email = verify(request, self._clock(), self._public_key_of)
         permission = permission_for(request.method)
         if permission != CREATE:
-            raise Refused(refusals.not_permitted(verified.email, permission))
+            raise Refused(refusals.not_permitted(email, permission))
         if request.method != "PUT":
             raise Refused(refusals.METHOD_NOT_ALLOWED)
-        return verified.email
+        return email
 
     def _target(self, request: Request) -> tuple[str, str]:
         """Return the bucket, which exists, and the object's name."""
