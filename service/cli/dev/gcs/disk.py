@@ -23,12 +23,28 @@ import msgspec
 
 from service.cli.dev.faults import DevFault
 from service.cli.dev.gcs.incoming import Incoming
-from service.cli.dev.gcs.index import DiskObject, ObjectIndex
 from service.core.clock import Clock, timestamp
 from service.core.files import flush_folder
 
 _BUCKET: Final = re.compile(r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]")
 _META: Final = ".json"
+
+
+class DiskObject(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of an object; the file beside its bytes holds this as JSON.
+
+    `generation` is in microseconds of the epoch and never repeats; `md5` and `crc32c` are base64,
+    as the cloud gives them; `time_created` is RFC 3339 in UTC.
+    """
+
+    name: str
+    bucket: str
+    size: int
+    content_type: str
+    generation: int
+    md5: str
+    crc32c: str
+    time_created: str
 
 
 class LocalStoreError(DevFault):
@@ -54,7 +70,7 @@ class DiskStore:
                 raise LocalStoreError(f"{bucket!r} is not a valid bucket name")
         self._directory = directory
         self._clock = clock
-        self._mutex = threading.Lock()  # over the indexes and the last generation
+        self._mutex = threading.Lock()  # over the objects and the last generation
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._lock = _locked(directory)
         try:
@@ -63,7 +79,7 @@ class DiskStore:
             for left in self._incoming.iterdir():
                 left.unlink()
             self._generation = 0  # the newest of all objects
-            self._indexes = {bucket: self._opened(bucket) for bucket in buckets}
+            self._objects = {bucket: self._opened(bucket) for bucket in buckets}
         except BaseException:  # Ctrl-C must not leave the directory locked
             self._lock.close()
             raise
@@ -74,19 +90,26 @@ class DiskStore:
 
     def has_bucket(self, bucket: str) -> bool:
         """Return whether there is such a bucket."""
-        return bucket in self._indexes
+        return bucket in self._objects
 
     def get(self, bucket: str, name: str) -> DiskObject | None:
         """Return an object of a bucket that exists."""
         with self._mutex:
-            return self._indexes[bucket].objects.get(name)
+            return self._objects[bucket].get(name)
 
     def page(
         self, bucket: str, prefix: str, after: str | None, count: int
     ) -> tuple[list[DiskObject], str | None]:
-        """Return a page of a bucket that exists, and the last name if more follow."""
+        """Return up to `count` objects past the name `after`, and the last name if more follow.
+
+        Of a bucket that exists. Code points sort as UTF-8 bytes do, which is the cloud's order.
+        """
         with self._mutex:
-            return self._indexes[bucket].page(prefix, after, count)
+            objects = self._objects[bucket]
+            names = (name for name in objects if after is None or name > after)
+            rest = sorted(name for name in names if name.startswith(prefix))
+            found = [objects[name] for name in rest[:count]]
+        return found, found[-1].name if len(rest) > count else None
 
     def receive(self) -> Incoming:
         """Return a file for bytes to receive; leaving its context drops what was not published."""
@@ -120,7 +143,7 @@ class DiskStore:
             raise ObjectExists(name) from error
         flush_folder(meta.parent)
         with self._mutex:
-            self._indexes[bucket].add(stored)
+            self._objects[bucket][name] = stored
         return stored
 
     def open(self, stored: DiskObject) -> BinaryIO:
@@ -130,9 +153,9 @@ class DiskStore:
     def delete(self, stored: DiskObject) -> bool:
         """Delete an object that `get` returned; False if it is gone already."""
         with self._mutex:
-            if self._indexes[stored.bucket].objects.get(stored.name) != stored:
+            if self._objects[stored.bucket].get(stored.name) != stored:
                 return False
-            self._indexes[stored.bucket].remove(stored.name)
+            del self._objects[stored.bucket][stored.name]
         meta = self._meta(stored)
         meta.unlink()
         flush_folder(meta.parent)
@@ -144,8 +167,8 @@ class DiskStore:
             self._generation = max(self._generation + 1, int(now.timestamp() * 1_000_000))
             return self._generation
 
-    def _opened(self, bucket: str) -> ObjectIndex:
-        folder, index = self._directory / bucket, ObjectIndex()
+    def _opened(self, bucket: str) -> dict[str, DiskObject]:
+        folder, objects = self._directory / bucket, dict[str, DiskObject]()
         folder.mkdir(mode=0o700, exist_ok=True)
         for meta in folder.glob(f"*{_META}"):
             stored = _read(meta)
@@ -153,13 +176,13 @@ class DiskStore:
                 raise LocalStoreError(f"{meta} is not where its object belongs")
             if not self._data(stored).exists():
                 raise LocalStoreError(f"the bytes of {meta} are missing")
-            index.add(stored)
+            objects[stored.name] = stored
             self._generation = max(self._generation, stored.generation)
-        known = {self._data(stored) for stored in index.objects.values()}
+        known = {self._data(stored) for stored in objects.values()}
         for file in folder.iterdir():
             if file.suffix != _META and file not in known:
                 file.unlink()
-        return index
+        return objects
 
     def _data(self, stored: DiskObject) -> Path:
         return self._meta(stored).with_suffix(f".{stored.generation}")

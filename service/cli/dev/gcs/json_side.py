@@ -12,9 +12,8 @@ from urllib.parse import parse_qsl, unquote, unquote_to_bytes
 
 from service.cli.dev.gcs import resources
 from service.cli.dev.gcs.canonical import values_of
-from service.cli.dev.gcs.disk import DiskStore
+from service.cli.dev.gcs.disk import DiskObject, DiskStore
 from service.cli.dev.gcs.http import Answer
-from service.cli.dev.gcs.index import PAGE_MAX, DiskObject
 from service.cli.dev.gcs.resources import JsonError, document
 from service.cli.dev.gcs.verifier import Request
 
@@ -29,6 +28,8 @@ _RANGE: Final = re.compile(r"bytes=([0-9]{1,19})-([0-9]{1,19})")
 _WHOLE: Final = re.compile(r"[0-9]{1,19}")
 # The client library writes queries as forms: unlike in the XML API, a `+` is a space.
 _pairs: Final = partial(parse_qsl, keep_blank_values=True)
+PAGE_MAX: Final = 1000
+"""The cloud's limit of a page."""
 _NOT_MET: Final = "At least one of the pre-conditions you specified did not hold."
 GRANTED: Final = (
     "storage.buckets.get",

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from service.cli.dev.gcs.disk import DiskObject
 from service.cli.dev.gcs.http import Answer
-from service.cli.dev.gcs.index import DiskObject
 
 
 def document(value: dict[str, Any], status: int = 200) -> Answer:

@@ -9,10 +9,9 @@ from urllib.parse import unquote_to_bytes
 
 from service.cli.dev.gcs import refusals
 from service.cli.dev.gcs.canonical import query_pairs, values_of
-from service.cli.dev.gcs.disk import DiskStore, ObjectExists
+from service.cli.dev.gcs.disk import DiskObject, DiskStore, ObjectExists
 from service.cli.dev.gcs.http import Answer, Body
 from service.cli.dev.gcs.incoming import Incoming
-from service.cli.dev.gcs.index import DiskObject
 from service.cli.dev.gcs.refusals import CONTENT_TYPE, Refused
 from service.cli.dev.gcs.verifier import CREATE, PublicKeyOf, Request, permission_for, verify
 from service.core.clock import Clock
