@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from service.cli.audit.checked import of_other_kind
+from service.cli.audit.checked import checked
 from service.evidence.demands import NO_DEMANDS
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
-from service.evidence.export.receipt_verifier import check_receipt
 from tests.evidence.evidence_world import KEY
 
 SCRIPT = Path("deploy/verify_export.py").resolve()
@@ -65,8 +64,7 @@ def first(path, older, keys):
     """Return whether our own verifier takes a file, and the position that it names."""
     if path.suffix == ".json":
         try:
-            if of_other_kind(path, keys, older, NO_DEMANDS) is None:
-                check_receipt(path, keys, older)
+            checked(path, keys, older, NO_DEMANDS)
         except EvidenceFault as fault:
             return False, fault.position
         return True, None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.cli.audit.checked import of_other_kind
+from service.cli.audit.checked import checked
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS
 from service.evidence.export import format as lines
@@ -99,7 +99,7 @@ def test_an_entry_has_the_same_columns(tmp_path):
 def of_others(path):
     """Return whether the service takes a proof in a format of others, and of which position."""
     try:
-        answer = of_other_kind(path, [KEY], None, NO_DEMANDS)
+        answer = checked(path, [KEY], None, NO_DEMANDS)
     except EvidenceFault as fault:
         return False, fault.position
     return answer["ok"], answer["position"]

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from service.cli.audit.checked import checked
 from service.evidence.cosignature import WitnessKey
 from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
-from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.note import NoteInvalid
 from service.evidence.policy import Policy, parse_policy
 from tests.evidence.evidence_world import KEY
@@ -177,7 +177,7 @@ def _flipped(lines: str) -> str:
 def _first(path: Path, policy: Policy | None) -> bool:
     if path.read_text().startswith('{"format":"claim-ledger receipt'):
         try:
-            return check_receipt(path, [KEY], demands=Demands(policy)).claim_id != ""
+            return checked(path, [KEY], None, Demands(policy))["ok"]
         except EvidenceFault:
             return False
     return verify_export(path, [KEY], None, demands=Demands(policy)).ok

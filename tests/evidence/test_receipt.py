@@ -20,7 +20,7 @@ async def test_a_receipt_proves_a_claims_events(keyed, tmp_path):
     """It has the claim's whole stream, and the events' actors, times and positions."""
     entity_id, claim_id = keyed.about
     checkpoint = await received(keyed.service, claim_id, tmp_path / "receipt")
-    proved = check_receipt(tmp_path / "receipt", [KEY])
+    proved = check_receipt((tmp_path / "receipt").read_bytes(), [KEY])
     assert (proved.claim_id, proved.entity_id) == (claim_id, entity_id)
     assert proved.partner_id.startswith("ptn_")
     assert proved.checkpoint == checkpoint.checkpoint
@@ -62,7 +62,7 @@ async def test_a_receipt_holds_after_an_erasure(keyed, database_url, tmp_path):
         assert owner.execute("delete from live.data_keys").rowcount
     await received(keyed.service, claim_id, tmp_path / "after")
     assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
-    assert check_receipt(tmp_path / "after", [KEY]).claim_id == claim_id
+    assert check_receipt((tmp_path / "after").read_bytes(), [KEY]).claim_id == claim_id
     assert "Quote" not in (tmp_path / "after").read_text()
 
 
@@ -70,8 +70,8 @@ async def test_a_receipt_needs_its_key(keyed, tmp_path):
     """Another key of the same name proves nothing; one matching key among several suffices."""
     await received(keyed.service, keyed.about[1], tmp_path / "receipt")
     with pytest.raises(EvidenceFault, match="signed by no key"):
-        check_receipt(tmp_path / "receipt", [OTHER])
-    assert check_receipt(tmp_path / "receipt", [OTHER, KEY]).events
+        check_receipt((tmp_path / "receipt").read_bytes(), [OTHER])
+    assert check_receipt((tmp_path / "receipt").read_bytes(), [OTHER, KEY]).events
 
 
 async def test_a_receipt_of_unnumbered_events_times_out(keyed, monkeypatch):

@@ -20,7 +20,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from service.cli import cli
-from service.cli.audit.checked import of_other_kind
+from service.cli.audit.checked import checked
 from service.core.ids import stream_id
 from service.evidence.authorisation import authorised, lineage_of
 from service.evidence.checkpoint import Checkpoint
@@ -140,13 +140,13 @@ def test_both_say_how_much_they_read(files):
 
 def test_both_name_what_a_proof_is_of(files, tmp_path):
     """A receipt, or a proof of absence, of another claim does not read the same."""
-    ours, theirs = check_receipt(files.receipt, [KEY], None), second(files.receipt)[1]
+    ours, theirs = check_receipt(files.receipt.read_bytes(), [KEY]), second(files.receipt)[1]
     assert (theirs["claim_id"], theirs["entity_id"], theirs["partner_id"]) == (
         *(ours.claim_id, ours.entity_id, ours.partner_id),
     )
     path = tmp_path / "absence.json"
     path.write_bytes(PROOFS["absence.json"](sample()))
-    ours, theirs = of_other_kind(path, [KEY], None, NO_DEMANDS), second(path)[1]
+    ours, theirs = checked(path, [KEY], None, NO_DEMANDS), second(path)[1]
     names = ("epoch", "partner_id", "entity_id", "partner_claim_id")
     assert [ours[name] for name in names] == [theirs[name] for name in names]
 
@@ -171,7 +171,7 @@ def test_what_is_too_large_is_called_that(tmp_path, monkeypatch):
         monkeypatch.setattr(PROGRAM, "LINE_BYTES_MAX", most)
         assert (first(path, None, [KEY])[0], second(path)[0]) == (said, int(not said))
     with pytest.raises(EvidenceFault, match="the file has more than"):
-        of_other_kind(path, [KEY], None, NO_DEMANDS)
+        checked(path, [KEY], None, NO_DEMANDS)
 
 
 def test_wrong_usage_is_no_finding(files, tmp_path, monkeypatch, capsys):

@@ -8,7 +8,7 @@ import cbor2
 import click
 import pytest
 
-from service.cli.audit.checked import of_other_kind
+from service.cli.audit.checked import checked
 from service.evidence.demands import NO_DEMANDS
 from service.evidence.export.format import EvidenceFault
 from tests.evidence import standard_files
@@ -21,7 +21,7 @@ STANDARD = ("tlog-proof", "cose")
 def both(path, *keys, older=None):
     """Return what both verifiers say of a file: whether it holds, and the first one's words."""
     try:
-        answer = of_other_kind(path, keys or (KEY,), older, NO_DEMANDS)
+        answer = checked(path, keys or (KEY,), older, NO_DEMANDS)
     except EvidenceFault as fault:
         answer = {"ok": False, "fault": str(fault)}
     except click.UsageError as error:

@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from service.cli.audit.absence import absence
-from service.cli.audit.checked import of_other_kind
+from service.cli.audit.checked import checked
 from service.cli.audit.countersigned import countersigned_checkpoint
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.signatures import full_note
@@ -222,10 +222,10 @@ async def test_a_claims_absence_can_rest_on_what_others_signed(
     await ours.step()
     told = await absence(target, name, None, out, force=False, is_countersigned=True)
     assert (told["ok"], told["size"]) == (True, made.checkpoint.size)
-    found = of_other_kind(out, [KEY], None, Demands(policy_of(1, witnesses[0])))
+    found = checked(out, [KEY], None, Demands(policy_of(1, witnesses[0])))
     assert (found["ok"], found["witnesses"]) == (True, ["w0"])
     with pytest.raises(EvidenceFault, match="the checkpoint"):
-        of_other_kind(out, [KEY], None, Demands(policy_of(1, witnesses[1])))
+        checked(out, [KEY], None, Demands(policy_of(1, witnesses[1])))
 
 
 async def test_a_checkpoint_that_nobody_signed_is_linked_to_one_that_others_have(
@@ -245,7 +245,7 @@ async def test_a_checkpoint_that_nobody_signed_is_linked_to_one_that_others_have
         demands.met_by(files[0].note, older.checkpoint.size)
     proof = tmp_path / "proof"
     proof.write_bytes(encode(await make_consistency(ledger, *files, [KEY])))
-    found = of_other_kind(proof, [KEY], files[0].note, demands)
+    found = checked(proof, [KEY], files[0].note, demands)
     assert (found["ok"], found["witnesses"], found["size"]) == (True, ["w0"], newer.checkpoint.size)
     assert found["older"]["size"] == older.checkpoint.size
 

@@ -1,4 +1,4 @@
-"""What `claim-ledger audit check` says of proofs that are no receipts."""
+"""What `claim-ledger audit check` says of receipts and other proofs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,6 +8,7 @@ import click
 
 from service.cli.audit.demands import fields_of
 from service.cli.verdict import Fields, Fine
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
@@ -18,6 +19,7 @@ from service.evidence.export.format import (
     to_text,
 )
 from service.evidence.export.linked import compare_kept
+from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.export.standard_checks import (
     COSE_BEGINS,
     FILE_BYTES_MAX,
@@ -32,29 +34,31 @@ Given = tuple[Keys, Checkpoint | None, Demands]
 """The keys that the reader trusts, a checkpoint from elsewhere, and what others have to sign."""
 
 
-def of_other_kind(
+def checked(
     path: Path, keys: Keys, kept: str | None, demands: Demands, entry: Path | None = None
-) -> Fields | None:
-    """Return the answer on a file that begins as one of these, None for any other.
+) -> Fine:
+    """Return the answer on a file, which is taken for a receipt unless it begins as another proof.
 
-    `entry` is what a proof in a format of others is of; None: beside it, as `audit prove` names it.
-    Raises EvidenceFault if it does not hold, and OSError.
+    `kept` is the note of a checkpoint that the reader has from elsewhere. `entry` is what a proof
+    in a format of others is of; None: beside it, as `audit prove` names it. Raises EvidenceFault if
+    the file does not hold, and OSError.
     """
     with path.open("rb") as file:
         raw = read_whole(file)
     other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
+    given = (keys, other, demands)
     if raw.startswith((TLOG_PROOF_BEGINS, COSE_BEGINS)):
         entry = entry or path.with_suffix(f".{ENTRY}")
         if not entry.is_file():
             raise click.UsageError(f"{entry} is not there: --entry names what the proof is of")
         with entry.open("rb") as file:
-            answer = _standard(raw, file.read(FILE_BYTES_MAX), (keys, other, demands))
+            answer = _standard(raw, file.read(FILE_BYTES_MAX), given)
         return Fine(answer, f"{answer['proves']}, as it was signed")
     for name, check in _KINDS.items():
         if raw.startswith(f'{{"format":"{name}"'.encode()):
-            answer = check(raw, (keys, other, demands))
+            answer = check(raw, given)
             return Fine(answer, f"{answer['proves']}, as it was signed")
-    return None
+    return _receipt(raw, given)
 
 
 def _shown(checkpoint: Checkpoint) -> Fields:
@@ -64,6 +68,26 @@ def _shown(checkpoint: Checkpoint) -> Fields:
 
 def _countersigned(demands: Demands, note: str, checkpoint: Checkpoint) -> Fields:
     return fields_of(demanded(demands, note, checkpoint.size))
+
+
+def _receipt(raw: bytes, given: Given) -> Fine:
+    keys, kept, demands = given
+    proved = check_receipt(raw, keys)
+    checkpoint = proved.checkpoint
+    if kept is not None:
+        # A receipt has no events by which it could be linked to another size or lineage.
+        compare_kept(kept, checkpoint, (), {checkpoint.size: checkpoint.root})
+    answer = {
+        "ok": True,
+        "claim_id": proved.claim_id,
+        "entity_id": proved.entity_id,
+        "partner_id": proved.partner_id,
+        **_shown(checkpoint),
+        **_countersigned(demands, proved.note, checkpoint),
+        "events": proved.events,
+    }
+    events = counted(checkpoint.size, "event")
+    return Fine(answer, f"{proved.claim_id} as it was signed in a log of {events}")
 
 
 def _standard(raw: bytes, entry: bytes, given: Given) -> Fields:

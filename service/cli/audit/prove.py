@@ -8,9 +8,9 @@ import click
 
 from service.app.bootstrap import Service
 from service.cli.audit.absence import absence, absence_options
-from service.cli.audit.checked import of_other_kind
+from service.cli.audit.checked import checked
 from service.cli.audit.countersigned import countersigned_checkpoint, countersigned_option
-from service.cli.audit.demands import fields_of, policy_option, time_anchor_option
+from service.cli.audit.demands import policy_option, time_anchor_option
 from service.cli.audit.evidence_file import (
     finding,
     force_option,
@@ -24,17 +24,15 @@ from service.cli.audit.verify import note_in, opened, public_key_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.target import Target, print_answer, team_command
-from service.cli.verdict import Fields, Findings, Fine
+from service.cli.verdict import Fields, Findings
 from service.core.clock import timestamp
-from service.core.counted import counted
 from service.core.errors import Refusal
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
 from service.evidence.demands import Demands
-from service.evidence.export.format import EvidenceFault, to_text
-from service.evidence.export.receipt_verifier import check_receipt
+from service.evidence.export.format import EvidenceFault
 from service.evidence.export.receipt_writer import (
     begins,
     find_claim,
@@ -199,26 +197,10 @@ def _checked(
 ) -> Fields:
     try:
         with one_line(OSError, before=f"{file}: "):
-            other = of_other_kind(file, keys, kept, demands, entry)
-            if other is not None:
-                return other
-            proved = check_receipt(file, keys, kept, demands)
+            return checked(file, keys, kept, demands, entry)
     except EvidenceFault as fault:
         answer = {"ok": False, "position": fault.position, "fault": str(fault)}
         return Findings(answer, str(fault))
-    answer = {
-        "ok": True,
-        "claim_id": proved.claim_id,
-        "entity_id": proved.entity_id,
-        "partner_id": proved.partner_id,
-        "origin": proved.checkpoint.origin,
-        "size": proved.checkpoint.size,
-        "root": to_text(proved.checkpoint.root),
-        **fields_of(proved.countersigned),
-        "events": proved.events,
-    }
-    size = proved.checkpoint.size
-    return Fine(answer, f"{proved.claim_id} as it was signed in a log of {counted(size, 'event')}")
 
 
 def _with_interval(answer: Fields, before: Checkpoint, at: datetime) -> Fields:

@@ -2,28 +2,22 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
 from service.core.clock import timestamp
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.demands import NO_DEMANDS, Demands
 from service.evidence.export.format import (
     EventLine,
     EvidenceFault,
     Receipt,
     decode,
     decode_state,
-    demanded,
     open_checkpoint,
-    read_whole,
 )
 from service.evidence.export.included import check_event
-from service.evidence.export.linked import compare_kept
 from service.evidence.note import NoteKey
-from service.evidence.verdict import Countersigned
 
 BEGINS: Final = "ClaimCreated"
 
@@ -33,8 +27,8 @@ T = TypeVar("T")
 class Proved(NamedTuple):
     """The result of a receipt: these events of a claim are in the log that the checkpoint signs.
 
-    `events` has a mapping for each: position, version, topic, at, actor. `countersigned` has the
-    required signatures of others on the checkpoint.
+    `events` has a mapping for each: position, version, topic, at, actor. `note` is the
+    checkpoint's.
     """
 
     claim_id: str
@@ -42,7 +36,7 @@ class Proved(NamedTuple):
     partner_id: str
     events: list[dict[str, Any]]
     checkpoint: Checkpoint
-    countersigned: Countersigned = Countersigned()
+    note: str
 
 
 _AT: Final = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z\Z"
@@ -68,28 +62,10 @@ class _State(msgspec.Struct):
     data: msgspec.Raw
 
 
-def check_receipt(
-    path: Path,
-    keys: Sequence[NoteKey],
-    kept: str | None = None,
-    demands: Demands = NO_DEMANDS,
-) -> Proved:
-    """Return what a receipt proves; raises EvidenceFault, and OSError if it cannot be read.
-
-    `kept` is the note of a checkpoint that the reader has from elsewhere; it has to be the
-    receipt's. The receipt's checkpoint has to have the signatures of others that `demands`
-    requires.
-    """
-    other = None if kept is None else open_checkpoint(kept, keys, "the older checkpoint")
-    with path.open("rb") as file:
-        receipt = decode(read_whole(file), Receipt)
-    proved = proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
-    if other is not None:
-        ours = proved.checkpoint
-        # A receipt has no events by which it could be linked to another size or lineage.
-        compare_kept(other, ours, (), {ours.size: ours.root})
-    found = demanded(demands, receipt.checkpoint, proved.checkpoint.size)
-    return proved._replace(countersigned=found)
+def check_receipt(raw: bytes, keys: Sequence[NoteKey]) -> Proved:
+    """Return what a file proves; raises EvidenceFault."""
+    receipt = decode(raw, Receipt)
+    return proved_by(receipt, open_checkpoint(receipt.checkpoint, keys, "the checkpoint"))
 
 
 def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
@@ -123,7 +99,14 @@ def proved_by(receipt: Receipt, checkpoint: Checkpoint) -> Proved:
         }
         for event, state in zip(receipt.events, states, strict=True)
     ]
-    return Proved(created.claim_id, created.entity_id, created.partner_id, events, checkpoint)
+    return Proved(
+        created.claim_id,
+        created.entity_id,
+        created.partner_id,
+        events,
+        checkpoint,
+        receipt.checkpoint,
+    )
 
 
 def _state(event: EventLine) -> _State:
