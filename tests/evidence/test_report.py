@@ -5,6 +5,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
+from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.export.format import EvidenceFault
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.report.known import is_named
@@ -38,7 +39,7 @@ async def partners(service, checkpoints):
 async def lines(accounts, partner_id, last=4):
     """Return the positions of a report's lines."""
     subject, part = ReportSubject("partner_id", partner_id), LogPart("accounts", 0, last)
-    reader = ReportReader(accounts, part, subject, Names({}), [KEY])
+    reader = ReportReader(Checkpoints(accounts, [KEY], None), part, subject, Names({}))
     return [line.position async for line in reader.lines(lambda _steps: None)]
 
 

@@ -186,7 +186,7 @@ async def test_files_can_have_the_newest_checkpoint_that_others_signed(
     (partner,) = owner.execute("select partner_id from accounts.partners limit 1").fetchone()
     part, subject = LogPart("accounts", 0, 2), ReportSubject("partner_id", partner)
     for covering in (signed, None):
-        reader = ReportReader(accounts, part, subject, Names({}), [KEY], covering)
+        reader = ReportReader(checkpoints, part, subject, Names({}), covering)
         assert [line.event async for line in reader.lines(lambda _events: None)]
         assert demands.met_by(reader.note, signed.checkpoint.size).witnesses == ["w0", "w1"]
     with pytest.raises(click.ClickException, match="no checkpoint of 4 events or more"):

@@ -14,7 +14,6 @@ from service.cli.faults import one_line
 from service.cli.verdict import Fields, Findings
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
 from service.evidence.export.export_writer import Signed
@@ -118,8 +117,7 @@ async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None)
 
 async def _full(checkpoints: Checkpoints, checkpoint: Checkpoint, note: str) -> Signed:
     """Return a checkpoint with what others have signed of it so far."""
-    database, keys = checkpoints.ledger.database, checkpoints.keys
-    return Signed(checkpoint, await full_note(database, note, keys, checkpoints.signers))
+    return Signed(checkpoint, await checkpoints.full_note(note))
 
 
 def refuse_kind(path: Path, kind: str, remedy: str) -> None:

@@ -7,7 +7,6 @@ import click
 from service.cli.audit.verify import note_in, opened
 from service.cli.instant import instant
 from service.evidence.checkpoints.lineage import lineages
-from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import open_checkpoint
@@ -51,5 +50,4 @@ async def _stored(checkpoints: Checkpoints, row: Row) -> Signed:
     checkpoint = open_checkpoint(row["note"], checkpoints.keys, "the stored checkpoint")
     if (checkpoint.origin, checkpoint.size) != (row["origin"], row["size"]):
         raise click.ClickException("the stored checkpoint holds another one's note")
-    database, keys = checkpoints.ledger.database, checkpoints.keys
-    return Signed(checkpoint, await full_note(database, row["note"], keys, checkpoints.signers))
+    return Signed(checkpoint, await checkpoints.full_note(row["note"]))

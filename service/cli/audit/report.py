@@ -133,12 +133,11 @@ async def report(
         with written(out, force=force) as file:
             writer = _WRITERS[form](file, cover)
             for at in ledgers:
-                published = await service.checkpoints(at.name).newest_published()
+                checkpoints = service.checkpoints(at.name)
+                published = await checkpoints.newest_published()
                 part = await part_of(at, period, keys, published)
                 covering = await _covering(target, part, is_countersigned=is_countersigned)
-                reader = ReportReader(
-                    at, part, subject, names, keys, covering, service.countersigners
-                )
+                reader = ReportReader(checkpoints, part, subject, names, covering)
                 proofs.append(await _written(reader, writer))
             writer.end(proofs)
     except LogFault as error:

@@ -30,6 +30,7 @@ from service.evidence.checkpoints.log_tree import (
     read_part,
 )
 from service.evidence.checkpoints.published import ArchiveEmpty, PublishedHistory
+from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, StoredCheckpoints
 from service.evidence.checkpoints.unbound import refuse_unbound
 from service.evidence.countersigners import NOBODY, Countersigners
@@ -155,6 +156,10 @@ class Checkpoints:
             if (found := await self.published.newest(begun, one.origin, stored)) is not None:
                 return found
         return None
+
+    async def full_note(self, note: str) -> str:
+        """Return a stored note with what others have signed of it since; raises NoteInvalid."""
+        return await full_note(self._database, note, self.keys, self.signers)
 
     async def stored(self, origin: str) -> dict[int, tuple[Checkpoint, str]]:
         """Return an origin's stored checkpoints and their notes, verified, by size in its order.

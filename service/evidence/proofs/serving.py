@@ -12,7 +12,6 @@ from litestar.params import FromPath
 from service.archive.port import ArchiveUnavailable
 from service.core.errors import Refusal, busy
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault, encode
@@ -86,15 +85,13 @@ class ConsistencyProofs:
         Under one of events that were lost since, the tree's nodes would look altered, and be
         forgotten.
         """
-        database = checkpoints.ledger.database
-        for row in await database.background.fetch(_SQL.of_size, size):
+        for row in await checkpoints.ledger.database.background.fetch(_SQL.of_size, size):
             if not binds(lineages, row["origin"], size):
                 continue
             found = await checkpoints.published.get(row["origin"], size)
             if found is not None:
-                (checkpoint, note), ours = found, checkpoints.keys
-                full = await full_note(database, note, ours, checkpoints.signers)
-                return Signed(checkpoint, full)
+                checkpoint, note = found
+                return Signed(checkpoint, await checkpoints.full_note(note))
         return None
 
 

@@ -14,8 +14,7 @@ from typing import Any, Final, NamedTuple
 from projections.activity.reader import ActivityReader, TimelineEntry
 from service.core.progress import Advance
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints.signatures import full_note
-from service.evidence.countersigners import NOBODY, Countersigners
+from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.export.export_writer import Signed
 from service.evidence.note import NoteKey
 from service.evidence.replay.footing import Ascent, BindingCheckpoints
@@ -100,27 +99,21 @@ class ReportReader:
 
     def __init__(
         self,
-        ledger: Ledger,
+        checkpoints: Checkpoints,
         part: LogPart,
         subject: ReportSubject,
         names: Names,
-        keys: Sequence[NoteKey],
         covering: Signed | None = None,
-        signers: Countersigners = NOBODY,
     ) -> None:
-        """`keys` sign checkpoints, and `signers` do so after them.
-
-        The part rests on `covering`; None: on the smallest checkpoint that covers it.
-        """
+        """Rest the part on `covering`; None: on the smallest checkpoint that covers it."""
         self._covering = covering
         self.part = part
         self.note: str | None = None
         self.count = 0
-        self._ledger = ledger
+        self._checkpoints = checkpoints
+        self._ledger = checkpoints.ledger
         self._subject = subject
         self._names = names
-        self._keys = keys
-        self._signers = signers
 
     async def lines(self, advance: Advance) -> AsyncIterator[ReportLine]:
         """Yield the lines; `advance` gets the number of positions passed.
@@ -140,7 +133,7 @@ class ReportReader:
             snapshot_of(self._ledger.database, SECONDS_MAX) as connection,
         ):
             positions = await self._concerning(connection)
-            signed = BindingCheckpoints(connection, name, self._keys)
+            signed = BindingCheckpoints(connection, name, self._checkpoints.keys)
             await signed.read()
             covering = self._covering or await self._smallest(signed)
             self.note = covering.note
@@ -170,8 +163,7 @@ class ReportReader:
         note = None if covering is None else await signed.note(covering[0])
         if covering is None or note is None:
             raise LogFault(self.part.last, "no checkpoint covers it")
-        full = await full_note(self._ledger.database, note, self._keys, self._signers)
-        return Signed(covering[0], full)
+        return Signed(covering[0], await self._checkpoints.full_note(note))
 
     async def _concerning(self, connection: Connection) -> "array[int]":
         """Return the positions, in eight bytes each: there can be millions."""

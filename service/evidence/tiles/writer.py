@@ -15,7 +15,6 @@ import structlog
 from service.archive.port import ArchiveUnavailable, ObjectTooLarge, OpenArchive
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import lineages
-from service.evidence.checkpoints.signatures import full_note
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteInvalid
 from service.evidence.tiles.edge import TileEdge
@@ -156,16 +155,13 @@ class TilesWriter:
 
         The note has what others have signed of it so far.
         """
-        database = self._ledger.database
-        row = await database.background.fetchrow(_SQL.newest, origin)
+        row = await self._ledger.database.background.fetchrow(_SQL.newest, origin)
         if row is None:
             return None
         try:
-            ours, signers = self._checkpoints.keys, self._checkpoints.signers
-            note = await full_note(database, row["note"], ours, signers)
+            return row["size"], await self._checkpoints.full_note(row["note"])
         except NoteInvalid as error:
             raise EntriesUnsound(f"the note of {row['size']} events: {error}") from error
-        return row["size"], note
 
     async def _next(
         self, origin: str, there: Checkpoint | None
