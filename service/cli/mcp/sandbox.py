@@ -2,7 +2,6 @@
 
 import json
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Final, Self, cast
 
 import httpx2
@@ -30,12 +29,7 @@ class Sandbox:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self._http.aclose()
 
     async def document(self) -> Json:

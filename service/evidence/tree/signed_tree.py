@@ -63,19 +63,6 @@ class SignedTree:
         """
         return await self._authentic(lambda: self._hashes_of(list(complete(0, old_size))))
 
-    async def tile(self, level: int, index: int) -> Sequence[bytes]:
-        """Return the hashes of a tile, as many as this size has.
-
-        Raises IndexError for one beyond it, and TreeAltered.
-        """
-        if not 0 <= index * WIDTH < self.size >> HEIGHT * level:
-            raise IndexError(f"no tile {index} of level {level} in a tree of {self.size}")
-
-        async def work() -> Sequence[bytes]:
-            return (await self._tiles(level, [index]))[0].hashes
-
-        return await self._authentic(work)
-
     async def _authentic(self, work: Callable[[], Awaitable[T]]) -> T:
         """Do what reads tiles; where stored nodes are altered, again without them."""
         try:
