@@ -84,7 +84,6 @@ class ActivityReader:
     """Timelines of one ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
-        """Read through the ledger's own pool."""
         self._ledger = ledger
 
     async def timeline(

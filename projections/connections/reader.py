@@ -69,7 +69,6 @@ class ConnectionsReader(Reader):
     """Reads `entities`, `connections` and connections' events of one ledger."""
 
     def __init__(self, ledger: Ledger) -> None:
-        """Read through the ledger's own pool."""
         super().__init__(ledger.database)
         self._ledger = ledger
 

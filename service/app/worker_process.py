@@ -43,7 +43,6 @@ class WorkerProcess:
     """Runs the worker while the context is open, by the environment of this process."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._stopping = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._thread = threading.Thread(target=self._supervise, name="worker", daemon=True)

@@ -17,7 +17,6 @@ class ExplainedActors:
     """How many findings about actors are explained, by ledger."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the numbers of the settings."""
         self._numbers = settings.explained_actors
 
     def of(self, ledger: str) -> int:

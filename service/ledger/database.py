@@ -81,7 +81,6 @@ class AlreadyExists(LedgerError):
     """A unique constraint refused a row; `constraint` names it."""
 
     def __init__(self, constraint: str) -> None:
-        """Keep the constraint's name."""
         super().__init__(constraint)
         self.constraint = constraint
 
@@ -364,7 +363,6 @@ class Reader:
     """Reads tables of one ledger, outside any transaction."""
 
     def __init__(self, database: Database) -> None:
-        """`database` is the ledger's."""
         self._reads = database.reads
 
 

@@ -40,7 +40,6 @@ class Floor:
     """
 
     def __init__(self, database: Database) -> None:
-        """Begin below everything."""
         self._database = database
         self.append_id = LOWEST
         self._mark: _Mark | None = None

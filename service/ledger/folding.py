@@ -81,7 +81,6 @@ class KeptStates:
     """The states that were used last, bounded in their number, their parts and their age."""
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._kept: OrderedDict[tuple[UUID, Folding[Any]], tuple[float, KeptState[Any]]] = (
             OrderedDict()
         )

@@ -88,7 +88,6 @@ class Sequencer:
     """Numbers one ledger's events. Any number may run; a row lock makes one of them the holder."""
 
     def __init__(self, ledger: Ledger) -> None:
-        """Make one for a ledger."""
         self._ledger = ledger
         self._database = ledger.database
         self._halvings = 0

@@ -65,7 +65,6 @@ class TracedBatcher(Batcher[CommandT, OutcomeT]):
         concurrency: int,
         deadline: float,
     ) -> None:
-        """Take what a batcher takes."""
         self._spans: dict[int, Sequence[SpanRecord]] = {}
 
         async def recorded(commands: Sequence[CommandT]) -> Sequence[OutcomeT | Exception]:

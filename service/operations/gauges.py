@@ -141,7 +141,6 @@ class ScrapedGauges:
     """The gauges of scrapes, of which several may run at once: each one's values count for all."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Register the gauges."""
         self._gauges = {
             name: Gauge(f"claim_ledger_{name}", text, labels, registry=registry)
             for name, (text, *labels) in _GAUGES.items()

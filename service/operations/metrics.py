@@ -52,7 +52,6 @@ class Metrics:
     """The metrics of a process that answers requests, in a registry of their own."""
 
     def __init__(self) -> None:
-        """Register them."""
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "claim_ledger_requests",

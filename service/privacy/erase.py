@@ -35,7 +35,6 @@ class DocumentsRemain(Exception):
     """
 
     def __init__(self, left: int, claims: int, fault: StorageUnavailable) -> None:
-        """Keep the counts."""
         super().__init__(str(fault))
         self.left = left
         self.claims = claims

@@ -69,7 +69,6 @@ class KeysRemain(Exception):
     """`count` keys are there although they were to be destroyed; `str()` tells an operator."""
 
     def __init__(self, text: str, count: int) -> None:
-        """Keep the count."""
         super().__init__(text)
         self.count = count
 

@@ -139,7 +139,6 @@ class IamTransport(OneTry):
     """A transport for google-auth with one deadline for all of its calls."""
 
     def __init__(self, session: requests.Session, seconds_max: float) -> None:
-        """Start the clock."""
         super().__init__(session)
         self._ends_at = time.monotonic() + seconds_max
 

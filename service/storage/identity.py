@@ -27,7 +27,6 @@ class WorkloadIdentity(Credentials):
     """
 
     def __init__(self) -> None:
-        """Look for nothing yet."""
         super().__init__()
         self._found: Any = None
 

@@ -14,7 +14,6 @@ class LogFault(Exception):
     """
 
     def __init__(self, position: int | None, fault: str) -> None:
-        """Keep the position."""
         where = "without a position" if position is None else f"position {position}"
         super().__init__(f"{where}: {fault}")
         self.position = position

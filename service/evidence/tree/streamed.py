@@ -11,7 +11,6 @@ class StreamedTree:
     """Grows by joined leaf hashes; keeps an eighth of a byte of each, and the wanted tiles."""
 
     def __init__(self) -> None:
-        """Begin without leaves."""
         self.size = 0
         self._above = CompactRange()
         self._levels: list[bytearray] = []

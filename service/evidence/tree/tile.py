@@ -18,7 +18,6 @@ class Tile:
     """The hashes of a tile, and of the complete subtrees above them."""
 
     def __init__(self, joined: bytes) -> None:
-        """Take the hashes, joined."""
         self._rows = [split_hashes(joined)]
         while len(below := self._rows[-1]) > 1:
             self._rows.append(_above(below))

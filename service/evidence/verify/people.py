@@ -30,7 +30,6 @@ class People:
     """Keeps who could act during a pass: about 400 bytes for each key and person."""
 
     def __init__(self, accounts: Ledger) -> None:
-        """Begin without anybody."""
         self._accounts = accounts
         self._reading = asyncio.Lock()
         self._forget()

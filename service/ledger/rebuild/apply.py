@@ -22,7 +22,6 @@ class Batch:
     """
 
     def __init__(self) -> None:
-        """Begin empty."""
         self._inserts: dict[Table, list[Values]] = {}
         self._updates: dict[Table, list[Update]] = {}
         self._named: dict[Table, set[object]] = {}

@@ -35,7 +35,6 @@ class ParkedSets:
     """The parked events of the live and of the kept rows of a catch-up read model."""
 
     def __init__(self, model: ReadModel, connection: Connection) -> None:
-        """Nothing is read or made yet."""
         self._model = model
         self._connection = connection
         self._live = f"{model.ledger.name}.parked"
