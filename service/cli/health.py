@@ -1,7 +1,6 @@
 """`claim-ledger health`, for the health checks of containers, which may have no shell or curl."""
 
 import http.client
-import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,7 +10,7 @@ from service.app.setting import SettingsError
 from service.app.settings import Settings
 from service.cli.faults import one_line
 from service.cli.options import json_option
-from service.cli.output import show
+from service.cli.output import print_answer
 from service.cli.verdict import Fields, Findings, Fine, listed
 from service.operations.addresses import LIVE, READY, reached_at
 
@@ -47,9 +46,7 @@ def health(*, as_json: bool) -> None:
             _asked("operations", settings.operations_host, settings.operations_port, LIVE),
         ]
     )
-    show(answer, as_json=as_json)
-    if isinstance(answer, Findings):
-        sys.exit(1)
+    print_answer(answer, as_json=as_json)
 
 
 def _answer(listeners: Sequence[Fields]) -> Fields:

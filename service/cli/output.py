@@ -16,7 +16,7 @@ from uuid import UUID
 import click
 import msgspec
 
-from service.cli.verdict import Told
+from service.cli.verdict import Findings, Told
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.core.invisible_characters import visible
@@ -104,6 +104,13 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
     (_print_object if as_json else _print_text)(answer if as_json else _labelled(answer))
     for spool in spools:
         spool.close()
+
+
+def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print an answer; exit with 1 if it is Findings."""
+    show(answer, as_json=as_json)
+    if isinstance(answer, Findings):
+        sys.exit(1)
 
 
 def _labelled(answer: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -20,8 +20,7 @@ from service.archive.port import ArchiveUnavailable
 from service.cli.dev.state import FACTS, DevState
 from service.cli.options import as_option, json_option
 from service.cli.outage import why
-from service.cli.output import refuse, show
-from service.cli.verdict import Findings
+from service.cli.output import print_answer, refuse
 from service.core import logs
 from service.core.errors import Refusal, invalid
 from service.core.forked_processes import NO_SPARES, Spares
@@ -120,13 +119,6 @@ def team_command(
     made = click.command(command.__name__.strip("_").replace("_", "-"))(around(run))
     made = _data_dir_option(json_option(made))
     return made if named == "never" else as_option(made)
-
-
-def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print an answer; exit with 1 if it is Findings."""
-    show(answer, as_json=as_json)
-    if isinstance(answer, Findings):
-        sys.exit(1)
 
 
 def _answer(

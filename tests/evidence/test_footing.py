@@ -7,7 +7,8 @@ import pytest
 
 from service.archive.port import ArchiveUnavailable
 from service.cli.audit.history import history
-from service.cli.target import Findings, Target
+from service.cli.target import Target
+from service.cli.verdict import Findings
 from service.evidence.replay.footing import footing, stream_footing
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.moment import moment_of

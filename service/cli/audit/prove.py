@@ -23,7 +23,8 @@ from service.cli.audit.evidence_file import (
 from service.cli.audit.verify import note_in, opened, public_key_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
-from service.cli.target import Target, print_answer, team_command
+from service.cli.output import print_answer
+from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings
 from service.core.clock import timestamp
 from service.core.errors import Refusal

@@ -19,7 +19,8 @@ from service.cli.audit.verdict_metrics import write_metrics
 from service.cli.explained_actors import ExplainedActors
 from service.cli.faults import one_line
 from service.cli.options import ledger_option
-from service.cli.target import Environment, Run, Target, print_answer, team_command
+from service.cli.output import print_answer
+from service.cli.target import Environment, Run, Target, team_command
 from service.cli.terminal import progress, warn
 from service.cli.verdict import Fields, Findings, Fine, Told, ago, listed
 from service.core.counted import counted
