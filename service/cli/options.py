@@ -42,6 +42,11 @@ once_option = click.option(
 ledger_option = click.option("--ledger", type=click.Choice(LEDGERS), help="Only this ledger.")
 """For commands that otherwise work on every ledger."""
 
+one_ledger_option = click.option(
+    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="The ledger."
+)
+"""For commands that work on one ledger."""
+
 yes_option = click.option(
     "--yes", is_flag=True, help="Do not ask for confirmation; required without a terminal."
 )

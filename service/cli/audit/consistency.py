@@ -6,12 +6,12 @@ import click
 
 from service.cli.audit.evidence_file import finding, force_option, out_option, write_whole, written
 from service.cli.audit.given_checkpoint import given_checkpoint
+from service.cli.options import one_ledger_option
 from service.cli.target import Target, team_command
 from service.cli.verdict import Fields
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault
 from service.evidence.proofs.consistency import make_consistency
-from service.facts.caller import LEDGERS
 
 
 @team_command
@@ -19,9 +19,7 @@ from service.facts.caller import LEDGERS
 @click.argument("new")
 @out_option
 @force_option
-@click.option(
-    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="The ledger."
-)
+@one_ledger_option
 async def consistency(
     target: Target, old: str, new: str, out: Path, ledger: str, *, force: bool
 ) -> Fields:

@@ -13,7 +13,7 @@ from service.cli.audit.evidence_file import (
     written,
 )
 from service.cli.audit.verify import note_in
-from service.cli.options import WholeNumber
+from service.cli.options import WholeNumber, one_ledger_option
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.verdict import Fields
@@ -23,16 +23,13 @@ from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.export_writer import ExportScope, write_export
 from service.evidence.export.format import EvidenceFault
 from service.evidence.note import NoteInvalid
-from service.facts.caller import LEDGERS
 
 
 @team_command
 @out_option
 @force_option
 @countersigned_option
-@click.option(
-    "--ledger", type=click.Choice(LEDGERS), default="live", show_default=True, help="The ledger."
-)
+@one_ledger_option
 @click.option(
     "--from",
     "first",

@@ -8,7 +8,7 @@ import click
 
 from service.cli.faults import one_line
 from service.cli.instant import instant
-from service.cli.options import WholeNumber
+from service.cli.options import WholeNumber, one_ledger_option
 from service.cli.output import Spool
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
@@ -21,7 +21,6 @@ from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.moment import moment_of
 from service.evidence.replay.state import ReplayedState, replayed
 from service.evidence.replay.wanted import Wanted
-from service.facts.caller import LEDGERS
 from service.facts.partners import partner_stream
 from service.ledger.ledger import Ledger
 
@@ -57,14 +56,7 @@ RULE: Final = (
     "--entity", "entity_id", metavar="ID", help="Only this entity and what belongs to it."
 )
 @click.option("--partner", "partner_id", metavar="ID", help="Only what concerns this partner.")
-@click.option(
-    "--ledger",
-    "name",
-    type=click.Choice(LEDGERS),
-    default="live",
-    show_default=True,
-    help="The ledger.",
-)
+@one_ledger_option
 @click.option(
     "--independent",
     is_flag=True,
@@ -74,7 +66,7 @@ async def replay(
     target: Target,
     at: datetime | None,
     position: int | None,
-    name: str,
+    ledger: str,
     *,
     independent: bool,
     **wanted: str | None,
@@ -82,25 +74,25 @@ async def replay(
     """Show the state as of any moment, replayed from numbered events, without erased data."""
     # Positions decide what had happened. A time only chooses the position: clocks may disagree.
     only = Wanted(**wanted)
-    _check_usage(at, position, name, only, independent=independent)
-    ledger = target.service.ledger(name)
-    before, after = f"the ledger {name} cannot be replayed: ", "; `audit verify` shows more"
+    _check_usage(at, position, ledger, only, independent=independent)
+    log = target.service.ledger(ledger)
+    before, after = f"the ledger {ledger} cannot be replayed: ", "; `audit verify` shows more"
     with one_line(LogFault, LedgerForked, before=before, after=after), ExitStack() as bar:
         keys = target.service.settings.checkpoint_keys or ()
-        published = await target.service.checkpoints(name).newest_published()
-        moment = await moment_of(ledger, keys, at=at, position=position, published=published)
-        answer: Fields = {"ledger": name} | moment._asdict() | ({"rule": RULE} if at else {})
+        published = await target.service.checkpoints(ledger).newest_published()
+        moment = await moment_of(log, keys, at=at, position=position, published=published)
+        answer: Fields = {"ledger": ledger} | moment._asdict() | ({"rule": RULE} if at else {})
         size = moment.position
-        advance = bar.enter_context(progress(f"replaying {name}", size, unit="events"))
-        replaying = replayed(ledger, moment.position, advance, keys, only, published=published)
+        advance = bar.enter_context(progress(f"replaying {ledger}", size, unit="events"))
+        replaying = replayed(log, moment.position, advance, keys, only, published=published)
         async with replaying as state:
             bar.close()
             answer["rests_on"] = state.footing.shown()
-            tables = await _tables(state, name)
+            tables = await _tables(state, ledger)
             await _refuse_unknown(target, tables, only)
             answer["counts"] = {of: len(spool) for of, spool in tables.items()}
             if independent:
-                return await _compared(ledger, state, only, answer, tables)
+                return await _compared(log, state, only, answer, tables)
     return answer | tables
 
 
