@@ -1,7 +1,6 @@
 """Checkpoints of a log (C2SP tlog-checkpoint): origin, size and root hash in a signed note."""
 
 import base64
-import binascii
 import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple, Self
@@ -13,7 +12,7 @@ SIZE_MAX: Final = 2**63 - 1
 """The largest position that a ledger can hold."""
 NOTE_BYTES_MAX: Final = 4096
 """More than a note has that we signed alone, as it is stored and published."""
-_SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
+SIZE: Final = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 
 class Checkpoint(NamedTuple):
@@ -30,13 +29,10 @@ class Checkpoint(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read a note's text; raises NoteInvalid."""
         origin, size, encoded, *more = (*text.split("\n"), "", "")
-        try:
-            root = base64.b64decode(encoded, validate=True)
-        except (binascii.Error, ValueError):
-            raise NoteInvalid("not a checkpoint") from None
+        root = decoded_hash(encoded)
         is_text = text.endswith("\n") and more == ["", "", ""]  # and no extension line
-        is_head = _SIZE.fullmatch(size) and len(root) == HASH_BYTES and _encode(root) == encoded
-        if not (origin and is_text and is_head and int(size) <= SIZE_MAX):
+        is_sized = SIZE.fullmatch(size) and int(size) <= SIZE_MAX
+        if root is None or not (origin and is_text and is_sized):
             raise NoteInvalid("not a checkpoint")
         return cls(origin, int(size), root)
 
@@ -59,7 +55,7 @@ class Checkpoint(NamedTuple):
     @property
     def lines(self) -> list[str]:
         """The three lines that are signed."""
-        return [self.origin, str(self.size), _encode(self.root)]
+        return [self.origin, str(self.size), encoded_hash(self.root)]
 
     def sign(self, key: NoteKey) -> str:
         """Return the signed note; raises ValueError for a public key."""
@@ -71,5 +67,15 @@ def ledger_of(origin: str) -> str:
     return origin.split("/")[-2] if origin.count("/") > 1 else ""
 
 
-def _encode(root: bytes) -> str:
-    return base64.b64encode(root).decode()
+def encoded_hash(raw: bytes) -> str:
+    """Return a hash as notes have it, in base64."""
+    return base64.b64encode(raw).decode()
+
+
+def decoded_hash(encoded: str) -> bytes | None:
+    """Return the 32 bytes of a hash in a note; None for what is not its one spelling."""
+    try:
+        raw = base64.b64decode(encoded, validate=True)
+    except ValueError:
+        return None
+    return raw if len(raw) == HASH_BYTES and encoded_hash(raw) == encoded else None
