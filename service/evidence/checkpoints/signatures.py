@@ -46,11 +46,16 @@ async def add_signature(
     await database.background.fetch(_SQL.add_signature, origin, size, *signature)
 
 
-async def known_lines(
-    database: Database, checkpoint: Checkpoint, signers: Countersigners
+async def stored_lines(
+    database: Database, checkpoint: Checkpoint, signers: Countersigners, *, are_known: bool = True
 ) -> list[NoteSignature]:
-    """Return what is stored of a checkpoint under the keys of these signers, unverified."""
-    return await _lines(database, checkpoint, signers, LINES_MAX, are_known=True)
+    """Return what is stored of a checkpoint under the keys of these signers, or under all others.
+
+    Nothing is verified.
+    """
+    lines_max = LINES_MAX if are_known else SIGNATURES_MAX
+    row = (checkpoint.origin, checkpoint.size, *signers.columns, are_known, lines_max)
+    return [NoteSignature(*one) for one in await database.background.fetch(_SQL.signatures, *row)]
 
 
 async def full_note(
@@ -63,22 +68,10 @@ async def full_note(
     Lines of others are left to the reader of the note. Raises NoteInvalid if the text is no note.
     """
     checkpoint, keys = Checkpoint.of_note(note), {(key.name, key.key_id) for key in ours}
-    lines = await known_lines(database, checkpoint, signers)
-    lines += await _lines(database, checkpoint, signers, SIGNATURES_MAX, are_known=False)
+    lines = await stored_lines(database, checkpoint, signers)
+    lines += await stored_lines(database, checkpoint, signers, are_known=False)
     text, _ = split_note(note)
     return with_signatures(note, [one for one in signers.sound(text, lines) if one.key not in keys])
-
-
-async def _lines(
-    database: Database,
-    checkpoint: Checkpoint,
-    signers: Countersigners,
-    lines_max: int,
-    *,
-    are_known: bool,
-) -> list[NoteSignature]:
-    row = (checkpoint.origin, checkpoint.size, *signers.columns, are_known, lines_max)
-    return [NoteSignature(*one) for one in await database.background.fetch(_SQL.signatures, *row)]
 
 
 def with_signatures(note: str, signatures: list[NoteSignature]) -> str:

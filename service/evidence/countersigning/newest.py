@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begun_lineages
-from service.evidence.checkpoints.signatures import known_lines
+from service.evidence.checkpoints.signatures import stored_lines
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.countersigners import Countersigners
 from service.evidence.note import NoteInvalid, split_note
@@ -43,7 +43,7 @@ async def newest(checkpoints: Checkpoints, signers: Countersigners) -> Newest | 
     except NoteInvalid:
         return None  # making the next one says so, and `audit verify`
     text, _ = split_note(row["note"])
-    held = signers.held(text, await known_lines(database, checkpoint, signers))
+    held = signers.held(text, await stored_lines(database, checkpoint, signers))
     signed, published = frozenset(line.key for line in held), checkpoints.published
     if published.has_archive and len(signed) < len(signers.keys):
         there = await published.get(checkpoint.origin, checkpoint.size)
