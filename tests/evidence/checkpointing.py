@@ -11,7 +11,7 @@ from service.archive.directory import DirectoryArchive
 from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable, OpenArchive
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked, extended
-from service.evidence.checkpoints.signing import Checkpoints
+from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import Sql
@@ -129,6 +129,16 @@ def attack(owner) -> Callable[..., None]:
         put_back(owner, *tables)
 
     return run
+
+
+async def checkpointed(
+    checkpoints: Checkpoints, add: Callable[[int], Awaitable[None]], *counts: int
+) -> MadeCheckpoint:
+    """Append events and make a checkpoint, several times; return the last one."""
+    for count in counts:
+        await add(count)
+        made = await checkpoints.make()
+    return made
 
 
 async def lose(owner, attack: Callable[..., None], size: int) -> None:

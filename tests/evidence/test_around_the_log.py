@@ -13,7 +13,7 @@ from service.evidence.verify.checkpoint_dates import misdated
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.public_ids import are_kept
-from tests.evidence.checkpointing import KEY, stored_in
+from tests.evidence.checkpointing import KEY, checkpointed, stored_in
 from tests.ledger.merkle_tree import MerkleTree
 from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.tables import every_row
@@ -169,8 +169,7 @@ ALTERED = (
 async def verified(accounts, checkpoints, place, add):
     """Return a function that verifies a published log."""
     for _ in range(2):
-        await add(2)
-        await checkpoints.make()
+        await checkpointed(checkpoints, add, 2)
 
     async def verify(event_keys=None):
         evidence = await published_evidence(place, "accounts", [KEY], None)

@@ -24,7 +24,7 @@ from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.caller import LEDGERS
 from service.ledger.sequencer import HeadAltered, Sequencer
 from service.ledger.sql import Sql, queries
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import KEY, checkpointed
 from tests.evidence.witnesses import policy_of
 from tests.tables import every_row
 from tests.world import STAFF
@@ -200,8 +200,7 @@ async def test_a_part_of_a_tree_that_is_none_is_named(accounts, owner, add):
 
 async def test_stored_checkpoints_are_read_in_pages(accounts, checkpoints, add, monkeypatch):
     """Nothing is kept of those that we have not signed but the first fault."""
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     store = (
         "insert into ledger.checkpoints select $1, one, $2, '' from generate_series(3, 9) as one"
     )
@@ -239,8 +238,7 @@ class Counted:
 
 async def test_a_flood_of_lines_takes_little_memory(checkpoints, asking, witnesses, accounts, add):
     """Lines of others are read in limited numbers, and hide none of those that are demanded."""
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     await asking[0].step()
     flood = """
     insert into ledger.checkpoint_signatures

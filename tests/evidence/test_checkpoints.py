@@ -16,7 +16,7 @@ from service.evidence.note import NoteInvalid, NoteKey, open_note
 from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, lose, root_of, stored_in
+from tests.evidence.checkpointing import KEY, checkpointed, lose, root_of, stored_in
 from tests.ledger.samples import CAUSE
 from tests.world import PATIENCE_SECONDS, settings_for, world_on
 
@@ -25,8 +25,7 @@ NEWER = NoteKey.of_seed("example.com/claim-ledger", b"\x01" * 32)
 
 async def test_the_first_checkpoint_begins_a_lineage(checkpoints, accounts, add, owner):
     """The lineage is an event under the checkpoint, whose root is that of all events."""
-    await add(2)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 2)
     async with accounts.transaction() as transaction:
         (recorded,) = await transaction.read(lineage_stream("accounts"))
     reason = "the ledger's first checkpoint"
@@ -45,8 +44,7 @@ async def test_a_checkpoint_of_an_empty_ledger_has_size_1(checkpoints):
 async def test_waiting_events_are_numbered_first(checkpoints, accounts, add, owner):
     """A checkpoint covers what was committed before it was requested."""
     await checkpoints.make()
-    await add(3)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 3)
     assert made.checkpoint.size == 4
     assert made.checkpoint.root == root_of(owner)
     assert (await Sequencer(accounts).lag()).waiting == 0
@@ -79,8 +77,7 @@ async def test_without_a_key_nothing_is_signed(accounts, keys, owner):
 
 async def test_the_cost_depends_on_new_events_only(checkpoints, add, monkeypatch):
     """Only the leaves after the last checkpoint are read."""
-    await add(20)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 20)
     await add(2)
     read: list[int] = []
     inner = log_tree.extended
@@ -97,8 +94,7 @@ async def test_the_cost_depends_on_new_events_only(checkpoints, add, monkeypatch
 async def test_a_long_log_is_signed_in_parts(checkpoints, add, owner, monkeypatch):
     """Each part has its own checkpoint, and the last one covers the log."""
     monkeypatch.setattr(log_tree, "EVENTS_MAX", 4)
-    await add(9)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 9)
     assert [one.size for one, _ in await stored_in(checkpoints)] == [4, 8, 10]
     assert (made.checkpoint.size, made.checkpoint.root) == (10, root_of(owner))
     assert made.is_new
@@ -286,8 +282,7 @@ async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
 
 async def test_the_note_of_another_checkpoint_is_a_fault(checkpoints, add, attack):
     """A row behind the last one, with its note, does not keep signing busy for ever."""
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     attack(
         "insert into accounts.checkpoints (origin, size, note, tree, made_at)"
         " select origin, 999, note, tree, made_at from accounts.checkpoints"

@@ -12,7 +12,15 @@ from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
 from service.evidence.note import NoteKey
 from service.ledger.sql import Sql
-from tests.evidence.checkpointing import KEY, LEAVES, directory_at, forked, lose, stored_in
+from tests.evidence.checkpointing import (
+    KEY,
+    LEAVES,
+    checkpointed,
+    directory_at,
+    forked,
+    lose,
+    stored_in,
+)
 
 STRANGE = NoteKey.of_seed(KEY.name, b"\x07" * 32)
 FORGED = Sql("forged", "", "insert into ledger.checkpoints (origin, size, note) values ($1, 2, $2)")
@@ -21,8 +29,7 @@ FORGED = Sql("forged", "", "insert into ledger.checkpoints (origin, size, note) 
 async def test_note_and_leaves_are_published(checkpoints, place, add, owner):
     """The note, the leaf hashes since the previous checkpoint, and the link from that one."""
     first = await checkpoints.make()
-    await add(5)
-    second = await checkpoints.make()
+    second = await checkpointed(checkpoints, add, 5)
     top = f"checkpoints/{first.checkpoint.origin}"
     assert await place.names("") == [
         f"{top}/00000000000000000000.next",

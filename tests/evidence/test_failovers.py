@@ -21,7 +21,7 @@ from service.evidence.tree.keeper import TreeNodes
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
-from tests.evidence.checkpointing import KEY, Away, forked, lose
+from tests.evidence.checkpointing import KEY, Away, checkpointed, forked, lose
 from tests.ledger.appending import approved
 
 CAUSE = Cause("staff:test", "req_test")
@@ -162,8 +162,7 @@ async def test_nothing_is_published_of_a_lineage_that_another_one_follows(
 ):
     """Its last checkpoint, which the new one names, stays the last."""
     first = await checkpoints.make()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     await add(2)
     slow, making = await stalled(accounts, place)
     await lose(owner, attack, 2)
@@ -212,8 +211,7 @@ async def test_a_lineage_whose_beginning_was_lost_needs_no_force(
     accounts, checkpoints, place, add, owner, attack, monkeypatch
 ):
     """A long log's first checkpoint can end before the event that begins its lineage."""
-    await add(3)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 3)
     await lose(owner, attack, 3)
     monkeypatch.setattr(log_tree, "EVENTS_MAX", 2)
     place.fails = {f"put {2:020}.next"}

@@ -16,7 +16,7 @@ from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.ledger.writing import Append
-from tests.evidence.checkpointing import KEY, lose, stored_in
+from tests.evidence.checkpointing import KEY, checkpointed, lose, stored_in
 from tests.ledger.raw_events import RawEvent, write_foreign
 
 CAUSE = Cause("staff:test", "req_test")
@@ -62,10 +62,8 @@ async def test_a_lineage_without_the_key_is_refused(
     checkpoints, accounts, add, attack, owner, place, kept, how
 ):
     """With a whole or a cut log, and with no, a genuine or a stranger's authorisation."""
-    await add(1)
-    old = await checkpoints.make()
-    await add(7)
-    await checkpoints.make()
+    old = await checkpointed(checkpoints, add, 1)
+    await checkpointed(checkpoints, add, 7)
     (first,) = await lineages(accounts)
     if kept < 9:
         await lose(owner, attack, kept)
@@ -85,8 +83,7 @@ async def test_a_lineage_without_the_key_is_refused(
 
 async def test_what_is_said_of_a_forged_lineage_is_true(checkpoints, accounts, add):
     """No checkpoint is missing because of it, and no key was replaced, unless it has another's."""
-    await add(2)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 2)
     forged = authorised(STRANGER, beside(made.checkpoint.origin), "a restore", made.note, 1)
     await appended(accounts, forged)
     with pytest.raises(LedgerForked, match="began it, or its public key belongs"):
@@ -96,8 +93,7 @@ async def test_what_is_said_of_a_forged_lineage_is_true(checkpoints, accounts, a
 
 async def test_a_lineage_without_a_signature_is_nobody_s(checkpoints, accounts, add):
     """Its author had no key: none is missing in the settings."""
-    await add(2)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 2)
     forged = authorised(KEY, beside(made.checkpoint.origin), "a restore", made.note, 1)
     values = (forged.origin, forged.reason, "no note", forged.previous, forged.shared_size)
     await appended(accounts, LineageBegun(*values))
@@ -109,12 +105,10 @@ async def test_an_unused_genuine_lineage_is_refused(
     checkpoints, accounts, add, attack, owner, place
 ):
     """It was begun on an abandoned replica and does not override later checkpoints."""
-    await add(2)
-    old = await checkpoints.make()
+    old = await checkpointed(checkpoints, add, 2)
     origin = beside(old.checkpoint.origin)
     unused = authorised(KEY, origin, "given up", old.note, 2)
-    await add(6)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 6)
     await lose(owner, attack, 3)
     await appended(accounts, unused)
     await add(9)
@@ -125,15 +119,13 @@ async def test_a_lineage_of_an_earlier_fork_is_refused(
     checkpoints, accounts, add, attack, owner, place
 ):
     """Its own checkpoints bind the log, and its predecessor has a successor already."""
-    await add(4)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 4)
     await lose(owner, attack, 3)
     await begin_lineage(checkpoints, "once", CAUSE, force=True)
     earlier = (await lineages(accounts))[-1]
     await lose(owner, attack, 3)
     await begin_lineage(checkpoints, "twice", CAUSE, force=True)
-    await add(5)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 5)
     assert (await verified(accounts, place)).ok
     await appended(accounts, earlier)
     await refused(checkpoints, accounts, place)
@@ -162,10 +154,7 @@ async def test_an_unknown_published_origin_blocks_signing(checkpoints, place, ad
 
 async def test_checkpoints_set_aside_are_counted(checkpoints, accounts, add, attack, owner, place):
     """The verdict has their number and the largest size that a restore set aside."""
-    await add(2)
-    await checkpoints.make()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2, 2)
     await lose(owner, attack, 2)
     await begin_lineage(checkpoints, "a restore", CAUSE, force=False)
     verdict = await verified(accounts, place)
@@ -176,13 +165,11 @@ async def test_lineages_lost_in_succession_are_reported(
     checkpoints, accounts, add, attack, owner, place
 ):
     """Each loss is reported, and the log holds again."""
-    await add(4)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 4)
     for _ in range(2):  # the second time the first new lineage is lost without a word of it left
         await lose(owner, attack, 3)
         await begin_lineage(checkpoints, "lost", CAUSE, force=False)
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     verdict = await verified(accounts, place)
     assert (verdict.fault, verdict.ok) == (None, True)
 

@@ -16,7 +16,7 @@ from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.sql import Sql
 from service.operations.collectors.countersigning import countersigning_collector
 from service.operations.gauges import ScrapedGauges
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import KEY, checkpointed
 from tests.evidence.witnesses import policy_of
 
 FORGE = Sql(
@@ -54,8 +54,7 @@ async def test_a_line_that_does_not_hold_is_not_the_witness_s(
     async def state():
         return await countersigning_state(checkpoints.ledger, policy, None)
 
-    await add(3)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 3)
     for one in witnesses:
         for key in one.keys:
             lines = (count.to_bytes(8, "big") + bytes(64) for count in range(SIGNATURES_MAX))
@@ -79,8 +78,7 @@ async def test_lines_of_strangers_take_no_place_from_those_that_hold(
     checkpoints, asking, witnesses, accounts, add, forge
 ):
     """A note has a hundred at most. Whose keys are not known here are for its reader to judge."""
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     for count in range(SIGNATURES_MAX):
         await forge(made.checkpoint, f"example.net/stranger{count}", b"\0\0\0\1", bytes(64))
     assert [await one.step() for one in asking] == [1, 1, 1]
@@ -92,8 +90,7 @@ async def test_lines_of_strangers_take_no_place_from_those_that_hold(
 
 async def test_a_flood_of_lines_is_not_read_whole(checkpoints, asking, witnesses, add, time, forge):
     """What lies behind it is not seen: the alert says so, and the witness is asked again."""
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     policy = policy_of(1, witnesses[0])
     lines = (count.to_bytes(8, "big") + bytes(64) for count in range(LINES_MAX))
     await forge(made.checkpoint, *policy.keys[0].which, *lines)
@@ -125,8 +122,7 @@ async def test_while_a_witness_is_away_little_is_verified(
 ):
     """No line of another one can be enough: beyond the newest checkpoints, none is looked at."""
     for _ in range(12):
-        await add(1)
-        await checkpoints.make()
+        await checkpointed(checkpoints, add, 1)
         assert await asking[0].step() == 1
         time.seconds += LOOK_SECONDS
     del verified[:]
@@ -141,8 +137,7 @@ async def test_floods_of_several_checkpoints_are_verified_up_to_a_bound(
     """Of all together: a scrape has seconds."""
     policy = policy_of(1, witnesses[0])
     for _ in range(10):
-        await add(1)
-        made = await checkpoints.make()
+        made = await checkpointed(checkpoints, add, 1)
         lines = (count.to_bytes(8, "big") + bytes(64) for count in range(200))
         await forge(made.checkpoint, *policy.keys[0].which, *lines)
     state = await countersigning_state(checkpoints.ledger, policy, None)

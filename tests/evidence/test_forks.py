@@ -9,7 +9,7 @@ from service.core.ids import new_id
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begin_first
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, forked, lose, root_of, stored_in
+from tests.evidence.checkpointing import KEY, checkpointed, forked, lose, root_of, stored_in
 from tests.patience import PATIENCE_SECONDS
 
 REMAKE = """
@@ -39,8 +39,7 @@ async def test_an_altered_event_with_its_hash_is_found(checkpoints, add, attack)
 
 async def test_an_altered_event_with_hash_and_head_is_found(checkpoints, add, attack):
     """Below a checkpoint the signed root reveals it, so no further one can be made."""
-    await add(3)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 3)
     await add(1)
     attack(
         "update accounts.events set state = state || ' ' where append_id = 3",
@@ -77,8 +76,7 @@ async def test_other_attacks_are_refused(checkpoints, add, attack, statement, ma
 
 async def test_a_wrong_stored_tree_is_rebuilt(checkpoints, add, attack, owner):
     """It is used only if it leads to the signed root."""
-    await add(4)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 4)
     attack("update accounts.checkpoints set tree = sha256('x') || sha256('y')")
     await add(1)
     assert (await checkpoints.make()).checkpoint.root == root_of(owner)
@@ -87,8 +85,7 @@ async def test_a_wrong_stored_tree_is_rebuilt(checkpoints, add, attack, owner):
 async def test_a_log_shorter_than_published_is_refused(checkpoints, add, attack):
     """The loss is reported, and nothing is signed."""
     await checkpoints.make()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     attack(
         "delete from accounts.checkpoints where size = 3",
         "delete from accounts.log where position > 1",
@@ -100,8 +97,7 @@ async def test_a_log_shorter_than_published_is_refused(checkpoints, add, attack)
 async def test_replaced_events_are_found_by_the_root(checkpoints, add, attack, owner):
     """The log has grown again beyond what was published."""
     await checkpoints.make()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     await lose(owner, attack, 1)
     await add(4)
     await forked(checkpoints, "the first 3 events are not those published")
@@ -109,8 +105,7 @@ async def test_replaced_events_are_found_by_the_root(checkpoints, add, attack, o
 
 async def test_a_lost_lineage_is_reported(checkpoints, add, attack, owner):
     """A log without any lineage has lost the published one."""
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     await lose(owner, attack, 2)
     await forked(checkpoints, "the log knows nothing of it")
     assert owner.execute("select count(*) from accounts.events").fetchone() == (2,)
@@ -119,8 +114,7 @@ async def test_a_lost_lineage_is_reported(checkpoints, add, attack, owner):
 async def test_a_lost_checkpoint_is_restored(checkpoints, add, attack, owner):
     """If the log still holds what was published, the note is stored again and work goes on."""
     await checkpoints.make()
-    await add(2)
-    lost = await checkpoints.make()
+    lost = await checkpointed(checkpoints, add, 2)
     await add(2)
     attack("delete from accounts.checkpoints where size = 3")
     made = await checkpoints.make()
@@ -132,12 +126,10 @@ async def test_a_lost_checkpoint_is_restored(checkpoints, add, attack, owner):
 async def test_all_lost_checkpoints_are_restored(checkpoints, add, attack):
     """Every published note comes back, not only the largest."""
     for _ in range(4):
-        await add(1)
-        await checkpoints.make()
+        await checkpointed(checkpoints, add, 1)
     before = await stored_in(checkpoints)
     attack("delete from accounts.checkpoints where size > 2")
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     assert (await stored_in(checkpoints))[:-1] == before
 
 

@@ -16,7 +16,7 @@ from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY, directory_at, lose, stored_in
+from tests.evidence.checkpointing import KEY, checkpointed, directory_at, lose, stored_in
 
 REMAKE = """
 update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append_id,
@@ -24,14 +24,6 @@ update accounts.log as l set leaf_hash = accounts.leaf_hash(l.position, e.append
 from accounts.events as e where e.append_id = l.append_id
 """
 CAUSE = Cause("staff:test", "req_test")
-
-
-async def checkpointed(checkpoints, add, *counts):
-    """Append events and make a checkpoint, several times; return the last one."""
-    for count in counts:
-        await add(count)
-        made = await checkpoints.make()
-    return made
 
 
 async def parted(checkpoints):
@@ -54,8 +46,7 @@ async def test_a_sound_log_begins_no_lineage(checkpoints, add):
 
 async def test_a_forced_lineage_is_begun_once_for_a_reason(checkpoints, add):
     """A command whose answer was lost is repeated; another reason begins another one."""
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     first = await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
     await add(1)
     again = await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
@@ -176,8 +167,7 @@ async def test_a_second_loss_diverges_from_the_second_lineage(checkpoints, add, 
 
 async def test_a_log_from_before_its_first_checkpoint_goes_on(checkpoints, add, attack, owner):
     """Its lineage is lost with its checkpoints."""
-    await add(3)
-    lost = await checkpoints.make()
+    lost = await checkpointed(checkpoints, add, 3)
     await lose(owner, attack, 2)
     made = await begin_lineage(checkpoints, "an old backup", CAUSE, force=False)
     (begun,) = await lineages(checkpoints.ledger)

@@ -16,7 +16,7 @@ from service.evidence.proofs.timeline import FORMAT, HistoryProof, check_history
 from service.evidence.replay.history import history as read_history
 from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import KEY, checkpointed
 from tests.evidence.evidence_world import KEY as WORLDS_KEY
 from tests.ledger.merkle_tree import MerkleTree
 from tests.ledger.samples import CAUSE
@@ -66,8 +66,7 @@ async def test_a_log_continues_its_older_checkpoints(made, accounts):
 async def test_lineages_link_two_origins(made, checkpoints, accounts, add):
     """Up to what they share; the events with which they begin are in the file."""
     await begin_lineage(checkpoints, "another key", CAUSE, force=True)
-    await add(2)
-    now = await checkpoints.make()
+    now = await checkpointed(checkpoints, add, 2)
     newer = Signed(now.checkpoint, now.note)
     for older in made:
         proof = await make_consistency(accounts, older, newer, [KEY])

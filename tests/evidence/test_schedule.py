@@ -14,7 +14,7 @@ from service.archive import directory
 from service.evidence.checkpoints.schedule import RETRY_SECONDS, Schedule
 from service.evidence.checkpoints.signing import Checkpoints
 from service.mail.directory import DirectoryTransport
-from tests.evidence.checkpointing import KEY, directory_at, lose, stored_in
+from tests.evidence.checkpointing import KEY, checkpointed, directory_at, lose, stored_in
 from tests.patience import PATIENCE_SECONDS
 from tests.world import settings_for
 
@@ -137,10 +137,7 @@ async def test_clocks_that_differ_by_seconds_do_not_double_checkpoints(accounts,
 
 async def test_a_fork_is_reported_at_the_start(checkpoints, add, time, attack, owner):
     """By an error in the log and in the metrics; it is checked again soon."""
-    await add(2)
-    await checkpoints.make()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2, 2)
     await lose(owner, attack, 4)
     schedule = Schedule(checkpoints, SECONDS, time)
     with structlog.testing.capture_logs() as logs:

@@ -15,7 +15,7 @@ from service.evidence.verify.slices import Slices
 from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
-from tests.evidence.checkpointing import ALTER, KEY, REHASH, forked, lose
+from tests.evidence.checkpointing import ALTER, KEY, REHASH, checkpointed, forked, lose
 from tests.ledger.appending import approved
 from tests.tables import every_row
 
@@ -134,8 +134,7 @@ async def test_what_is_set_aside_hides_no_larger_checkpoint(
     await Sequencer(accounts).number_committed()
     size, tree = owner.execute("select size, tree from accounts.head").fetchone()
     assert size < lost.size
-    await add(4)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 4)
     owner.execute("update accounts.head set size = %s, tree = %s", [size, tree])
     owner.execute(FLOOD, [lost.origin, size + 1, lost.size - 1])
     await passes(slices_of(accounts))

@@ -18,7 +18,7 @@ from service.evidence.tiles.writer import AGAIN_SECONDS, LOOK_SECONDS, TilesWrit
 from service.ledger.events import Cause
 from service.ledger.merkle import CompactRange
 from tests import runbook
-from tests.evidence.checkpointing import ALTER, KEY, LEAVES, Away, directory_at, lose
+from tests.evidence.checkpointing import ALTER, KEY, LEAVES, Away, checkpointed, directory_at, lose
 from tests.evidence.standard_files import tree_hash
 
 
@@ -122,8 +122,7 @@ async def test_tiles_follow_the_checkpoints(checkpoints, add, shelf, tmp_path, o
 
 async def test_a_writer_that_was_cut_off_is_continued(checkpoints, add, shelf, tmp_path):
     """Whatever it had written: `checkpoint` comes last, and what is there already stays."""
-    await add(3)
-    first = await checkpoints.make()
+    first = await checkpointed(checkpoints, add, 3)
     writer = TilesWriter(checkpoints, shelf)
     for fails in ("put 4", "replace checkpoint", "get checkpoint"):
         shelf.fails = {fails}
@@ -141,8 +140,7 @@ async def test_a_writer_that_was_cut_off_is_continued(checkpoints, add, shelf, t
 async def test_several_checkpoints_are_passed_at_once(checkpoints, add, shelf, tmp_path):
     """A writer that comes late leaves out none of their partial tiles."""
     for _ in range(3):
-        await add(1)
-        made = await checkpoints.make()
+        made = await checkpointed(checkpoints, add, 1)
     assert await TilesWriter(checkpoints, shelf).write() is True
     folder = tmp_path / "tiles" / made.checkpoint.origin
     assert {one.name for one in (folder / "tile/0/000.p").iterdir()} == {"2", "3", "4"}
@@ -153,8 +151,7 @@ async def test_nothing_is_written_of_what_is_not_published(
     checkpoints, add, place, shelf, tmp_path
 ):
     """A checkpoint that is only stored may be another database's, after a failover."""
-    await add(1)
-    first = await checkpoints.make()
+    first = await checkpointed(checkpoints, add, 1)
     await add(1)
     place.fails = {"put next"}
     with pytest.raises(ArchiveUnavailable):
@@ -186,8 +183,7 @@ def forge_checkpoint(folder, first):
 
 async def test_what_does_not_hold_is_not_continued(checkpoints, add, attack, tmp_path):
     """Neither a log that was altered, nor tiles that somebody else has written over."""
-    await add(3)
-    first = await checkpoints.make()
+    first = await checkpointed(checkpoints, add, 3)
     spoilers = [
         spoil_tile,
         spoil_entries,
@@ -200,8 +196,7 @@ async def test_what_does_not_hold_is_not_continued(checkpoints, add, attack, tmp
         for number in range(len(spoilers))
     ]
     assert all([await writer.write() for writer in writers])
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     for number, (writer, spoil) in enumerate(zip(writers, spoilers, strict=True)):
         folder = tmp_path / str(number) / first.checkpoint.origin
         spoil(folder, first)
@@ -221,8 +216,7 @@ async def test_each_object_that_is_wrong_is_named(checkpoints, add, shelf, tmp_p
     folder = tmp_path / "tiles" / origin
     tile = folder / "tile/0/000.p/4"
     tile.unlink()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     with pytest.raises(EntriesUnsound, match=f"^{origin}/tile/0/000.p/4 is missing$"):
         await TilesWriter(checkpoints, shelf).write()
     tile.write_bytes(bytes(100))
@@ -244,8 +238,7 @@ async def test_the_runbook_leads_to_the_end(checkpoints, add, shelf, tmp_path, n
     await add(3)
     origin = (await checkpoints.make()).checkpoint.origin
     assert await TilesWriter(checkpoints, shelf).write()
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     folder = tmp_path / "tiles" / origin
     (folder / name).write_bytes(bytes(32))
     with pytest.raises(EntriesUnsound, match=f"^{origin}/{name}[ :]"):
@@ -265,8 +258,7 @@ async def test_no_row_spoils_what_is_published(
     """Neither a line that pretends to be of a key of ours, nor a note that was written over."""
     retired = NoteKey.of_seed("example.com/older", bytes(32))
     checkpoints = Checkpoints(accounts, [KEY, retired], place)
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     origin, size, _ = made.checkpoint
     owner.execute(
         "insert into accounts.checkpoint_signatures values (%s, %s, %s, %s, 'no', now())",
@@ -283,8 +275,7 @@ async def test_no_row_spoils_what_is_published(
 
 async def test_a_new_lineage_has_tiles_of_its_own(checkpoints, add, attack, owner, shelf, tmp_path):
     """From its first event on; those of the log that was signed before stay, and do not go back."""
-    await add(3)
-    first = await checkpoints.make()
+    first = await checkpointed(checkpoints, add, 3)
     writer = TilesWriter(checkpoints, shelf)
     await writer.write()
     await lose(owner, attack, 3)
@@ -302,16 +293,14 @@ async def test_a_new_lineage_has_tiles_of_its_own(checkpoints, add, attack, owne
 
 async def test_a_writer_that_is_overtaken_takes_nothing_back(checkpoints, add, shelf, tmp_path):
     """While it writes for one checkpoint, another one writes for a later one, too."""
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     inner, others = shelf.inner, TilesWriter(checkpoints, shelf.inner)
 
     class Overtaking(Away):
         async def put(self, name, content):
             if not self.fails:
                 self.fails = {"nothing"}
-                await add(1)
-                await checkpoints.make()
+                await checkpointed(checkpoints, add, 1)
                 while await others.write():
                     pass
             return await super().put(name, content)
@@ -323,14 +312,12 @@ async def test_a_writer_that_is_overtaken_takes_nothing_back(checkpoints, add, s
 
 async def test_a_writer_that_stood_still_takes_nothing_back(checkpoints, add, shelf, tmp_path):
     """It goes on in its very last step, after others have written for a later checkpoint."""
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     inner, others = shelf.inner, TilesWriter(checkpoints, shelf.inner)
 
     class StandingStill(Away):
         async def replace(self, name, content, known):
-            await add(1)
-            await checkpoints.make()
+            await checkpointed(checkpoints, add, 1)
             while await others.write():
                 pass
             return await super().replace(name, content, known)

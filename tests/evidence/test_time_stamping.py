@@ -26,7 +26,7 @@ from service.evidence.time_stamp import TimeAnchor, TimeAuthority, stamped_befor
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.http.posting import PostAnswer, Unanswered
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import KEY, checkpointed
 from tests.evidence.evidence_world import KEY as FILE_KEY
 from tests.evidence.memory_log import receipt, sample, whole
 from tests.evidence.time_authority import URL, TimeAuthorityServer
@@ -63,8 +63,7 @@ async def test_each_checkpoint_is_stamped_once(checkpoints, stamping, server, pl
     """The token is kept, published, part of the note, and demanded of the log where one asks."""
     anchors = [TimeAnchor.parse(server.anchor)]
     database = checkpoints.ledger.database
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     before, server.told = system_clock() - timedelta(seconds=2), 0
     lacking = await verify_ledger(database, Evidence([KEY], demands=Demands(anchors=anchors)))
     assert (lacking.ok, lacking.position) == (False, None)
@@ -77,8 +76,7 @@ async def test_each_checkpoint_is_stamped_once(checkpoints, stamping, server, pl
     (name,) = await place.inner.names(folder)
     assert name.endswith(f"-{NAME}")
     assert note == made.note + (await place.get(name)).decode()
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     found = await verify_ledger(database, Evidence([KEY], demands=Demands(anchors=anchors)))
     assert (found.ok, found.countersigned.size) == (True, made.checkpoint.size)
 
@@ -110,8 +108,7 @@ async def test_a_line_that_does_not_hold_is_not_the_authority_s(
 
 async def test_answers_that_do_not_hold_are_not_kept(checkpoints, stamping, server, other, add):
     """The next look asks again."""
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     text = "\n".join((*made.checkpoint.lines, ""))
     kind = "application/timestamp-reply"
 

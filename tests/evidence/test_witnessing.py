@@ -27,7 +27,7 @@ from service.evidence.report.lines import LogPart, ReportReader, ReportSubject
 from service.evidence.report.names import Names
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
-from tests.evidence.checkpointing import KEY
+from tests.evidence.checkpointing import KEY, checkpointed
 from tests.evidence.witnesses import PROGRAM, policy_of, policy_text, posting, served
 from tests.world import settings_for
 
@@ -38,8 +38,7 @@ async def test_each_checkpoint_is_cosigned_once_by_each_witness(
     """Under both of its keys; the lines are kept, published, and part of the note from then on."""
     await add(3)
     for _ in range(2):
-        await add(2)
-        made = await checkpoints.make()
+        made = await checkpointed(checkpoints, add, 2)
         assert await full_note(checkpoints.ledger.database, made.note, [KEY], NOBODY) == made.note
         assert [await one.step() for one in asking] == [1, 1, 1]
         assert [await one.step() for one in asking] == [0, 0, 0], "not yet"
@@ -63,8 +62,7 @@ async def test_verifying_the_database_takes_the_newest_checkpoint_of_the_quorum(
     checkpoints, asking, witnesses, accounts, add, time
 ):
     """Where too few have signed any, nothing verifies under the policy."""
-    await add(2)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 2)
     await asking[0].step()
 
     async def judged(least):
@@ -75,8 +73,7 @@ async def test_verifying_the_database_takes_the_newest_checkpoint_of_the_quorum(
     assert (lacking.ok, lacking.position) == (False, None)
     assert "signed by w0" in (lacking.fault or "")
     await asking[2].step()
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     time.seconds += LOOK_SECONDS
     await asking[0].step()
     found = await judged(2)
@@ -106,8 +103,7 @@ async def test_a_worker_that_knows_nothing_learns_the_witness_s_size(
 
 async def test_what_was_not_published_is_shown_to_nobody(checkpoints, asking, place, add, time):
     """It may be of a database that lost a failover; a witness would never forget it."""
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     await add(1)
     place.fails = {"put next"}
     with pytest.raises(Exception, match="it is away"):
@@ -123,8 +119,7 @@ async def test_a_witness_that_refuses_or_is_away_is_asked_again_ever_later(
     checkpoints, place, witnesses, add, time, owner
 ):
     """A fork is an error in the log."""
-    await add(2)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 2)
     away = Witnessing(
         checkpoints, place, "https://x.example", witnesses[0].keys, post=posting(), monotonic=time
     )
@@ -168,14 +163,12 @@ async def test_files_can_have_the_newest_checkpoint_that_others_signed(
     """A new one would have nobody's signature yet; where none will do, there is no file."""
     (tmp_path / "policy").write_text(policy_text(2, *witnesses))
     settings = settings_for(database_url, tmp_path, WITNESS_POLICY_FILE=str(tmp_path / "policy"))
-    await add(2)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 2)
     await asking[0].step()
     with pytest.raises(click.ClickException, match="no checkpoint of 0 events or more will do"):
         await countersigned_checkpoint(settings, checkpoints)
     await asking[1].step()
-    await add(1)
-    await checkpoints.make()
+    await checkpointed(checkpoints, add, 1)
     signed = await countersigned_checkpoint(settings, checkpoints)
     assert signed.checkpoint == made.checkpoint
     with (tmp_path / "export").open("wb") as file:
@@ -197,8 +190,7 @@ async def test_files_can_have_the_newest_checkpoint_that_others_signed(
 
 async def test_over_http_as_between_machines(checkpoints, place, witnesses, add, time):
     """A real server on this machine."""
-    await add(1)
-    made = await checkpoints.make()
+    made = await checkpointed(checkpoints, add, 1)
     with served(witnesses[0].witness) as url:
         asking = Witnessing(checkpoints, place, url, witnesses[0].keys, monotonic=time)
         assert await asking.step() == 1
@@ -232,8 +224,7 @@ async def test_a_checkpoint_that_nobody_signed_is_linked_to_one_that_others_have
     checkpoints, asking, witnesses, add, tmp_path
 ):
     """Only the newest one is shown to others; what was missed in an outage stays without."""
-    await add(2)
-    older = await checkpoints.make()
+    older = await checkpointed(checkpoints, add, 2)
     await add(1)
     newer, policy = await checkpoints.make(), policy_of(1, witnesses[0])
     await asking[0].step()
@@ -256,16 +247,14 @@ async def test_the_oldest_checkpoint_that_lacks_signatures_counts(
     """However many there are after the newest one that has them."""
     policy = policy_of(1, *witnesses)
     for _ in range(10):
-        await add(1)
-        await checkpoints.make()
+        await checkpointed(checkpoints, add, 1)
     query = "select made_at from accounts.checkpoints order by size"
     (first,), *_ = owner.execute(query).fetchall()
     state = await countersigning_state(checkpoints.ledger, policy, None)
     assert state.unwitnessed_since == first
     await asking[0].step()
     for _ in range(9):
-        await add(1)
-        await checkpoints.make()
+        await checkpointed(checkpoints, add, 1)
     made = [row[0] for row in owner.execute(query)]
     state = await countersigning_state(checkpoints.ledger, policy, None)
     assert state.unwitnessed_since == made[10]
