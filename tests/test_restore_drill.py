@@ -64,8 +64,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
     settings = settings_for(database_url, tmp_path, **given)
     async with world_on(settings, tmp_path) as world:
         await world.service.staff.add(TEAM, STAFF)
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         erased = await world.service.modes["live"].entities.add("Gone", ERASED, None, STAFF)
         await partner.claim(entity_id, "before")
         older = await world.service.checkpoints("live").make()

@@ -1,7 +1,6 @@
 async def test_a_claim_is_created_replayed_and_listed(world):
     """A partner creates a claim, repeats the request, and finds one claim in the list."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     first = await partner.claim(entity_id, message="unpaid")
     again = await partner.claim(entity_id, message="unpaid")
     listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})

@@ -12,8 +12,7 @@ from tests.world import settings_for, world_on
 async def walk(database_url: str, mail_dir: Path) -> list[object]:
     """Create a claim with the new field and one without; return what the list shows of it."""
     async with world_on(settings_for(database_url, mail_dir), mail_dir) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         for reference, more in (("case-1", {"currency": "EUR"}), ("case-2", {})):
             answer = await partner.claim(entity_id, reference, **more)
             assert answer.status_code == 201, answer.text

@@ -218,6 +218,11 @@ class World:
         await self.service.sandbox.ensure(partner_id)
         return Partner(self, partner_id, {"live": live.token, "test": test.token})
 
+    async def connected(self) -> tuple[Partner, str]:
+        """Return a new approved partner, and the id of a business that is connected to it."""
+        partner = await self.partner()
+        return partner, await partner.connected_entity()
+
     async def entity(self) -> str:
         """Return a new established live entity."""
         number = next(_numbers)

@@ -115,8 +115,7 @@ async def _measured(clients: Sequence[int], rounds: int, **given: str) -> dict[s
         settings = settings_for(NOWHERE, Path(name), **given)
         world = World(memory_service(settings), Path(name))
         async with world.service.opened():
-            partner = await world.partner()
-            entity_id = await partner.connected_entity()
+            partner, entity_id = await world.connected()
             database = world.service.modes["live"].ledger.database
             await _keep_nothing(database, partner, entity_id)
             if given:

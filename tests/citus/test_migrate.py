@@ -39,8 +39,7 @@ async def test_ledgers_with_nodes_of_their_own_are_migrated(
             citus.run("functions.sql", ledger)
         settings = settings_for(citus.url, tmp_path, **citus.urls)
         async with world_on(settings, tmp_path) as world:
-            partner = await world.partner()
-            entity_id = await partner.connected_entity()
+            partner, entity_id = await world.connected()
             answers = [await partner.claim(entity_id) for _ in range(2)]
             assert [one.status_code for one in answers] == [201, 200]
             await settled(citus.url)

@@ -63,8 +63,7 @@ async def world(
 
 async def test_a_claim_goes_all_the_way(citus: Citus, world: World) -> None:
     """It is written, found, numbered and verified, by the node that has its ledger."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     created = await partner.claim(entity_id)
     assert (created.status_code, (await partner.claim(entity_id)).status_code) == (201, 200)
     found = await partner.call("GET", f"/claims?entity_id={entity_id}")
@@ -105,8 +104,7 @@ def test_only_a_ledgers_login_may_write(citus: Citus) -> None:
 
 async def test_a_move_under_traffic_loses_nothing(citus: Citus, world: World) -> None:
     """There and back: what was acknowledged is there, once, in order; the rest was a 503."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     acknowledged: set[str] = set()
     answers: Counter[int] = Counter()
     others: Counter[int] = Counter()
@@ -154,8 +152,7 @@ async def test_read_models_are_rebuilt_and_rolled_back_and_a_claim_is_erased(
     citus: Citus, world: World, tmp_path: Path
 ) -> None:
     """By the commands of the team, which lead to the coordinator; claims go on being written."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     created = [await partner.claim(entity_id, f"case-{number}") for number in range(3)]
     await world.service.staff.add(TEAM, STAFF)
     archive = tmp_path / "archive"
@@ -209,8 +206,7 @@ def test_a_proxy_that_has_begun_leads_to_no_other_node(citus: Citus) -> None:
 
 async def test_what_the_service_did_not_write_is_set_aside(citus: Citus, world: World) -> None:
     """On a node of its own, too, where an event is in a shard; later ones are numbered."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     await settled(citus.url)
     event_id = uuid4()
     with as_superuser(citus.nodes[citus.node_of("live")]) as operator:

@@ -27,8 +27,7 @@ async def damaged(world, database_url):
     So that the command line sees what an operator would see, it is run as a process.
     """
     await world.service.staff.add(TEAM, STAFF)
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
     await world.service.modes["live"].claims.move(claim_id, "negotiation", STAFF)
     await number_all(world.service.modes["live"].ledger)

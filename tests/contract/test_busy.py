@@ -199,8 +199,7 @@ async def test_small_bodies_in_chunks_keep_no_room_while_storage_hangs(tmp_path)
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):
     """While writes wait, more than are answered in time are refused; reads are answered."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         world.admitted.admission.writes.wait_seconds_max = WAIT_SECONDS
         async with appends_wait(database_url):
             claims = [

@@ -21,8 +21,7 @@ async def shown(partner, claim_id, mode="live"):
 
 async def test_a_claim_has_what_the_list_has_and_its_history(shared):
     """At once: the answer waits for no number. Times are those of the moves."""
-    partner = await shared.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await shared.connected()
     made = await partner.claim(
         entity_id,
         partner_user_id="u1",
@@ -96,8 +95,7 @@ async def test_a_row_shows_no_other_claim(shared):
 
 async def test_documents_have_their_names_and_what_became_of_them(documents):
     """One is what it says, one is not."""
-    partner = await documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await documents.world.connected()
     refs = [
         await documents.uploaded(partner, entity_id, filename="good.pdf"),
         await documents.uploaded(partner, entity_id, filename="bad.pdf", content=b"<html>"),

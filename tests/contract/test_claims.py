@@ -51,8 +51,7 @@ async def test_any_text_is_a_message(in_memory, text):
 
 async def test_a_replay_is_200_with_nothing_new(shared):
     """Contract 4.4: same id, null message, no documents; the headers mark the replay."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     first = await partner.claim(entity, message="unpaid")
     again = await partner.claim(entity, message="unpaid")
 
@@ -69,8 +68,7 @@ async def test_a_replay_is_200_with_nothing_new(shared):
 
 async def test_bodies_that_decode_alike_match(in_memory):
     """Readings: member order, white space, escapes and unknown fields make no difference."""
-    partner = await in_memory.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await in_memory.connected()
     body = claim_body(entity, "cäse")
     await partner.call("POST", "/claims", json=body)
     respelled = dict(reversed(body.items())) | {"unknown": 1}
@@ -81,8 +79,7 @@ async def test_bodies_that_decode_alike_match(in_memory):
 
 async def test_an_empty_field_and_an_absent_one_are_two_bodies(in_memory):
     """Though they mean the same to the claim; nor is a moment alike that is written otherwise."""
-    partner = await in_memory.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await in_memory.connected()
     first = {"message": "", "contract_date": "2026-01-01T09:00:00Z"}
     await partner.claim(entity, **first)
     without = {"contract_date": first["contract_date"]}
@@ -94,8 +91,7 @@ async def test_an_empty_field_and_an_absent_one_are_two_bodies(in_memory):
 
 async def test_another_body_is_recorded_once_and_changes_nothing(in_memory):
     """200 with Payload-Match false; one event per distinct body; the state is unchanged."""
-    partner = await in_memory.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await in_memory.connected()
     claim_id = (await partner.claim(entity, message="one")).json()["claim_id"]
     claims = in_memory.service.modes["live"].claims
     before = await claims.show(claim_id)
@@ -117,8 +113,7 @@ async def test_another_body_is_recorded_once_and_changes_nothing(in_memory):
 
 async def test_concurrent_mismatches_are_recorded_once(shared):
     """Sixteen concurrent replays with one other body: sixteen 200, one event."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     claim_id = (await partner.claim(entity)).json()["claim_id"]
     answers = await asyncio.gather(*(partner.claim(entity, message="x") for _ in range(16)))
 
@@ -132,8 +127,7 @@ SPELLINGS = ("café", "cafe\u0301", "Café", "café ", " café", "café\u200b", 
 
 async def test_references_are_byte_exact(shared):
     """Readings: NFC, NFD, case, white space and look-alikes are different claims."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     answers = [await partner.claim(entity, reference) for reference in SPELLINGS]
     listed = await partner.call("GET", "/claims", params={"entity_id": entity})
 
@@ -156,8 +150,7 @@ async def test_references_are_scoped_to_entity_and_partner(in_memory):
 
 async def test_identical_requests_at_once_make_one_claim(shared):
     """64 at once give one 201 and sixty-three 200."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     answers = await asyncio.gather(*(partner.claim(entity, message="x") for _ in range(64)))
 
     statuses = sorted(answer.status_code for answer in answers)
@@ -210,8 +203,7 @@ async def test_a_taken_claim_id_is_a_conflict_that_a_retry_resolves(tmp_path):
         return forced.pop() if prefix == "clm" and forced else new_id(prefix, moment)
 
     world = memory_world(tmp_path, new_id=draw)
-    partner = await world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await world.connected()
     taken = (await partner.claim(entity)).json()["claim_id"]
     forced.append(taken)
     refused(await partner.claim(entity, "case-2", message="x"), "claim_conflict")
@@ -252,8 +244,7 @@ async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url
 
     settings = settings_for(database_url, tmp_path)
     async with world_on(settings, tmp_path, new_id=draw) as world:
-        partner = await world.partner()
-        entity = await partner.connected_entity()
+        partner, entity = await world.connected()
         forced.append((await partner.claim(entity)).json()["claim_id"])
         answers = await asyncio.gather(*(partner.claim(entity, f"n{i}") for i in range(40)))
 

@@ -190,8 +190,7 @@ async def test_an_unknown_entity_leaves_the_link_usable(in_memory):
 
 async def test_an_entity_is_linked_once_at_a_time(in_memory):
     """Contract 7: entity_already_linked; after disconnection a new link connects again."""
-    partner = await in_memory.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await in_memory.connected()
     second = await link(partner)
 
     assert await approve(in_memory, second, entity) == "entity_already_linked"

@@ -18,15 +18,9 @@ from tests.world import STAFF
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def connected(documents):
-    """Return a partner and an entity that it is connected to."""
-    partner = await documents.world.partner()
-    return partner, await partner.connected_entity()
-
-
 async def test_from_an_upload_to_a_claim_with_documents(documents):
     """Mint a URL, PUT the bytes, create the claim, and list it."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = [await documents.uploaded(partner, entity, filename=f"{n}.pdf") for n in range(3)]
     refs.reverse()
     made = await partner.claim(entity, document_refs=refs)
@@ -43,7 +37,7 @@ async def test_from_an_upload_to_a_claim_with_documents(documents):
 
 async def test_a_disguised_upload_is_flagged_and_its_partner_told_by_an_event_alone(documents):
     """The claim is answered as ever; what was found stays with the team, who judges it."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity, content=b"<html>not a PDF</html>")
     made = await partner.claim(entity, document_refs=[ref])
     assert made.status_code == 201, made.text
@@ -72,7 +66,7 @@ async def test_a_disguised_upload_is_flagged_and_its_partner_told_by_an_event_al
 
 async def test_size_generation_and_checksum_are_recorded(documents):
     """They reveal later changes to the object."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = [
         await documents.uploaded(partner, entity, filename="a/b.pdf"),
         await documents.uploaded(
@@ -116,7 +110,7 @@ async def rows_of_claim(documents, claim_id):
 
 async def test_a_replay_links_no_documents(documents):
     """Contract 4.4: empty document_ids, null message_id; its references are not even checked."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = [await documents.uploaded(partner, entity)]
     first = await partner.claim(entity, document_refs=refs)
     asked = documents.asked()
@@ -137,7 +131,7 @@ async def test_a_replay_links_no_documents(documents):
 
 async def test_a_claim_without_documents_asks_storage_for_nothing(documents):
     """Its creation depends on PostgreSQL alone."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     asked = documents.asked()
     assert (await partner.claim(entity, document_refs=[])).status_code == 201
     assert documents.asked() == asked
@@ -146,7 +140,7 @@ async def test_a_claim_without_documents_asks_storage_for_nothing(documents):
 async def test_filenames_are_encrypted(documents, module_database_url):
     """They may name people: no row of any table has one unencrypted."""
     canary = "canary-of-a-filename.pdf"
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = [await documents.uploaded(partner, entity, filename=canary)]
     claim_id = (await partner.claim(entity, document_refs=refs)).json()["claim_id"]
     rows = list(rows_as_text(module_database_url))
@@ -177,7 +171,7 @@ UNKNOWN = {
 
 async def test_unminted_paths_are_refused(documents):
     """Contract 4.4: by whether they are under the claim's prefix, before storage is asked."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     asked = documents.asked()
     with every_row() as row:
@@ -202,7 +196,7 @@ async def claims_of(documents, entity, mode="live"):
 
 async def test_paths_minted_for_another_claim_are_refused(documents):
     """They are refused although they exist and have been uploaded."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     other = await documents.world.partner()
     second = await partner.connected_entity()
     await other.connect(entity)
@@ -223,7 +217,7 @@ async def test_paths_minted_for_another_claim_are_refused(documents):
 
 async def test_one_bad_path_refuses_all(documents):
     """A valid path beside it does not help."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     good = await documents.uploaded(partner, entity)
     bad = await documents.uploaded(partner, entity, "case-2")
 
@@ -232,7 +226,7 @@ async def test_one_bad_path_refuses_all(documents):
 
 async def test_a_nul_in_a_path_is_a_fault_of_the_body(documents):
     """NUL is refused as in every string."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     ref = {"storage_path": "a\0b", "mime_type": PDF, "filename": "a.pdf"}
 
     assert fields(await partner.claim(entity, document_refs=[ref])) == ["document_refs"]
@@ -240,7 +234,7 @@ async def test_a_nul_in_a_path_is_a_fault_of_the_body(documents):
 
 async def test_a_missing_upload_is_refused(documents):
     """Contract 4.4: document_not_uploaded, no claim; after the upload a retry succeeds."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     minted = await documents.mint(partner, entity)
     refs = [await documents.uploaded(partner, entity), reference_to(minted)]
     refused(await partner.claim(entity, document_refs=refs), "document_not_uploaded")
@@ -254,7 +248,7 @@ async def test_a_missing_upload_is_refused(documents):
 @pytest.mark.in_process("looks at what storage is asked for")
 async def test_uploads_that_a_claim_does_not_name_are_not_listed(documents):
     """However many there are of it: otherwise one request could keep storage busy for seconds."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     one, other = [await documents.uploaded(partner, entity) for _ in range(2)]
     missing = reference_to(await documents.mint(partner, entity))
     asked = documents.counted["live"].asked
@@ -268,7 +262,7 @@ async def test_uploads_that_a_claim_does_not_name_are_not_listed(documents):
 
 async def test_a_differing_mime_type_is_refused(documents):
     """Readings: validation_failed names the entry."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = [
         await documents.uploaded(partner, entity),
         await documents.uploaded(partner, entity) | {"mime_type": "image/png"},
@@ -284,7 +278,7 @@ async def test_a_differing_mime_type_is_refused(documents):
 
 async def test_a_repeated_reference_is_refused(documents):
     """Readings: validation_failed, before storage is asked."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     asked = documents.asked()
     answer = await partner.claim(entity, document_refs=[ref, ref | {"filename": "b.pdf"}])
@@ -296,7 +290,7 @@ async def test_a_repeated_reference_is_refused(documents):
 
 async def test_at_most_a_hundred_references(documents):
     """101 are a fault of the body; 100 are linked with a single listing."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = []
     for _ in range(10):
         refs += await asyncio.gather(*(documents.uploaded(partner, entity) for _ in range(10)))
@@ -311,7 +305,7 @@ async def test_at_most_a_hundred_references(documents):
 
 async def test_documents_are_checked_in_order(documents):
     """Entity, connection, replay, path, upload: the first failure is the answer."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     nowhere = {"storage_path": "nowhere", "mime_type": PDF, "filename": "a.pdf"}
     missing = reference_to(await documents.mint(partner, entity, "case-2"))
     unconnected = await documents.world.entity()
@@ -333,7 +327,7 @@ async def test_documents_are_checked_in_order(documents):
 
 async def test_sixteen_at_once_make_one_claim(documents):
     """One 201 with the documents, fifteen 200 without, one set of events."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     refs = [await documents.uploaded(partner, entity) for _ in range(2)]
     answers = await asyncio.gather(*(partner.claim(entity, document_refs=refs) for _ in range(16)))
     bodies = [answer.json() for answer in answers]
@@ -346,7 +340,7 @@ async def test_sixteen_at_once_make_one_claim(documents):
 
 async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
     """Without its row the path no longer counts as minted."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     await execute(
         documents.world,
@@ -379,7 +373,7 @@ async def test_an_upload_from_before_a_reset_of_the_sandbox_is_not_linked(docume
 @pytest.mark.in_process("sweeps in the middle of a request")
 async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents, monkeypatch):
     """Storage still had the object, but the claim's transaction sees that its row is gone."""
-    partner, entity = await connected(documents)
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     counted = documents.counted["live"]
     listed = counted.under
@@ -401,7 +395,7 @@ async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents,
 
 async def test_sandbox_documents_stay_in_the_sandbox(documents):
     """Test mode works alike in its own ledger; live mode does not see its documents."""
-    partner, live = await connected(documents)
+    partner, live = await documents.world.connected()
     test = fixture_ids(partner.partner_id).connected_entity_id
     ref = await documents.uploaded(partner, test, mode="test")
     refused(await partner.claim(live, document_refs=[ref]), "document_path_invalid")

@@ -23,8 +23,7 @@ ENVELOPE = {"specversion": "1.0", "datacontenttype": "application/json"}
 
 async def test_a_claims_life_is_told_in_the_logs_order(shared):
     """Connected by a link, created, moved twice; each once, with ids, stages and references."""
-    partner = await shared.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await shared.connected()
     made = await partner.claim(entity_id, "case-7", partner_user_id="user-7")
     claim_id = made.json()["claim_id"]
     claims = shared.service.modes["live"].claims
@@ -225,8 +224,7 @@ async def test_what_is_no_cursor_is_refused(shared):
 
 async def test_the_largest_page_is_bounded(shared):
     """An event has two references of the partner's: the longest ones make less than a mebibyte."""
-    partner = await shared.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await shared.connected()
     longest = "\x01" * LIMITS["text"]  # six bytes each in JSON
     await partner.claim(entity_id, longest, partner_user_id=longest)
     *_, created = await followed(partner, 3)

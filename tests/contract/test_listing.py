@@ -21,8 +21,7 @@ async def listed(partner, entity, **query):
 
 async def with_claims(shared, number, **more):
     """Return a partner, its entity, and the ids of its claims, newest first."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     claims = (partner.claim(entity, f"case-{nr}", **more) for nr in range(number))
     assert {answer.status_code for answer in await asyncio.gather(*claims)} <= {201}
     ids: list[str] = []
@@ -42,8 +41,7 @@ async def big_list(shared):
 
 async def test_items_and_envelope_have_the_fields_of_the_contract(shared):
     """Contract 2.7, in its order."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     made = await partner.claim(entity, partner_user_id="u1", partner_invoice_ids=["b", "a", "b"])
     body = (await listed(partner, entity)).json()
     (item,) = body.pop("claims")
@@ -103,8 +101,7 @@ async def test_omitted_fields_are_null_or_empty(shared):
 
 async def test_claims_are_listed_newest_first(shared):
     """Readings: by the ledger's order of appending."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     made = [(await partner.claim(entity, f"c{nr}")).json()["claim_id"] for nr in range(5)]
     body = (await listed(partner, entity)).json()
 
@@ -170,8 +167,7 @@ LONG = ["x" * 255] * 1_000
 async def test_a_page_is_bounded_in_bytes(shared, monkeypatch):
     """Claims of before the limit fill several pages, which join into the list."""
     monkeypatch.setattr("service.claims.decisions.PARTNER_INVOICE_IDS_BYTES_MAX", 2**20)
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     made = [
         (
             await partner.claim(entity, f"c{nr}", partner_user_id="u", partner_invoice_ids=LONG)
@@ -198,8 +194,7 @@ async def test_a_page_is_bounded_in_bytes(shared, monkeypatch):
 @pytest.mark.in_process("changes a limit")
 async def test_long_references_are_refused_in_new_claims_alone(shared, monkeypatch):
     """The field is named; the replay of a claim of before the limit matches as ever."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     refusal = await partner.claim(entity, "older", partner_invoice_ids=LONG)
     assert fields(refusal) == ["partner_invoice_ids"]
     with monkeypatch.context() as patch:
@@ -234,8 +229,7 @@ async def test_foreign_page_tokens_are_refused_alike(shared, big_list):
 
 async def test_the_list_can_be_filtered_by_user(shared):
     """Contract 4.5: partner_user_id, byte-exact, paged."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     users = ["a", "b", "a", "A", "a ", "a", ""]
     made = [
         (await partner.claim(entity, f"c{nr}", partner_user_id=user)).json()["claim_id"]

@@ -12,8 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def in_both(shared):
     """Return a partner with a live and a test entity."""
-    partner = await shared.partner()
-    live = await partner.connected_entity()
+    partner, live = await shared.connected()
     return partner, live, fixture_ids(partner.partner_id).connected_entity_id
 
 

@@ -72,8 +72,7 @@ async def test_the_121st_request_is_refused(limited):
 
 async def test_a_refused_write_writes_nothing(limited):
     """The limit is checked before the body is read."""
-    partner = await limited.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await limited.connected()
     await asyncio.gather(*(call(partner, "list_claims") for _ in range(119)))
     refused(await partner.claim(entity), "rate_limited")
     refused(await partner.call("POST", "/claims", content=b"{"), "rate_limited")

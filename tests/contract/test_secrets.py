@@ -14,8 +14,7 @@ pytestmark = pytest.mark.in_process("reads the log of a server of its own")
 
 async def test_neither_tables_nor_logs_have_a_secret(world, database_url, tmp_path):
     """That includes link tokens, and other text sent in place of a key."""
-    partner = await world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await world.connected()
     headers = {"Authorization": f"Bearer {partner.keys['live']}"}
     wrong = {"Authorization": f"Bearer {partner.keys['live']}WRONG"}
     with served(database_url, tmp_path, LOG_LEVEL="debug") as server:

@@ -30,8 +30,7 @@ SHAPE = re.compile(
 
 async def minted(documents, **more):
     """Return a partner, its entity and the body of an upload URL."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     answer = await documents.mint(partner, entity, **more)
     assert answer.status_code == 201, answer.text
     return partner, entity, answer.json()
@@ -46,8 +45,7 @@ def key_of(body):
 
 async def test_a_fresh_url_is_201_with_the_fields_of_the_contract(documents):
     """Contract 2.4, in its order; no cache may store it."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     answer = await documents.mint(partner, entity)
     body = answer.json()
 
@@ -125,8 +123,7 @@ async def test_invalid_upload_requests_are_refused(documents):
 
 async def test_the_cap_holds_for_the_upload(documents):
     """Exactly the cap is stored; one more byte is EntityTooLarge."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     large = await documents.put(
         await documents.mint(partner, entity, max_bytes=len(CONTENT)), CONTENT + b"!"
     )
@@ -201,8 +198,7 @@ async def test_a_claim_has_so_many_uploads(documents):
 
 async def test_an_unconnected_entity_gets_no_url(documents):
     """Contract 7: 404 unknown, 403 not connected, 403 disconnected; nothing is signed."""
-    partner = await documents.world.partner()
-    gone = await partner.connected_entity()
+    partner, gone = await documents.world.connected()
     await partner.disconnect(gone)
     unconnected = await documents.world.entity()
 
@@ -213,8 +209,7 @@ async def test_an_unconnected_entity_gets_no_url(documents):
 
 async def test_the_modes_have_a_bucket_each(documents):
     """The other mode's entity does not exist."""
-    partner = await documents.world.partner()
-    live = await partner.connected_entity()
+    partner, live = await documents.world.connected()
     ids = fixture_ids(partner.partner_id)
     answers = {
         "live": await documents.mint(partner, live),
@@ -247,8 +242,7 @@ async def test_upload_triggers_work_in_test_mode_only(documents, code):
 @pytest.mark.in_process("is of an installation without buckets")
 async def test_without_a_bucket_documents_alone_are_unavailable(shared):
     """503 with Retry-After; claims without documents are created as usual."""
-    partner = await shared.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await shared.connected()
     body = BODY | {"entity_id": entity}
     answer = await partner.call("POST", "/documents/upload-url", json=body)
     refused(answer, "service_unavailable")

@@ -85,8 +85,7 @@ async def documents(database_url, tmp_path, store_credentials, emulator):
 
 async def test_a_claim_records_the_emulators_object(documents, emulator):
     """Size, generation and checksum are the emulator's."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     refs = [reference_to(await documents.mint(partner, entity)) for _ in range(3)]
     for ref in refs:
         await asyncio.to_thread(emulator.upload, BUCKETS["live"], ref["storage_path"], CONTENT)
@@ -108,8 +107,7 @@ def base64_of(checksum: bytes) -> str:
 
 async def test_a_missing_object_is_document_not_uploaded(documents, emulator):
     """Other objects under the prefix do not count."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = reference_to(await documents.mint(partner, entity))
     beside = ref["storage_path"].replace(".pdf", ".png")
     await asyncio.to_thread(emulator.upload, BUCKETS["live"], beside, CONTENT)
@@ -120,8 +118,7 @@ async def test_a_missing_object_is_document_not_uploaded(documents, emulator):
 
 async def test_another_type_is_refused(documents, emulator):
     """The emulator's Content-Type is compared."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = reference_to(await documents.mint(partner, entity))
     path = ref["storage_path"]
     await asyncio.to_thread(emulator.upload, BUCKETS["live"], path, CONTENT, "image/png")
@@ -131,8 +128,7 @@ async def test_another_type_is_refused(documents, emulator):
 
 async def test_a_missing_bucket_is_our_fault(documents, emulator):
     """503, not document_not_uploaded."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = reference_to(await documents.mint(partner, entity))
     documents.counted["live"].inner.close()
     documents.counted["live"].inner = store_of(emulator, "no-such-bucket")

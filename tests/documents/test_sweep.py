@@ -95,8 +95,7 @@ async def claims(partner: Any, entity: str) -> int:
 
 async def test_a_sweep_between_check_and_claim_refuses_the_claim(documents):
     """A claim whose uploads vanish after its check is refused as a whole."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     counted = documents.counted["live"]
     counted.inner = Interposed(counted.inner, lambda _call: swept(documents))
@@ -109,8 +108,7 @@ async def test_a_sweep_between_check_and_claim_refuses_the_claim(documents):
 
 async def test_a_sweep_keeps_an_upload_claimed_meanwhile(documents):
     """An upload that a claim refers to by then is kept."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
 
     class Late(Sweep):
@@ -125,8 +123,7 @@ async def test_a_sweep_keeps_an_upload_claimed_meanwhile(documents):
 
 async def test_concurrent_claims_and_sweeps_stay_consistent(documents):
     """Each claim either has its documents or is refused and has none."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     names = [f"case-{number}" for number in range(12)]
     refs = [await documents.uploaded(partner, entity, name) for name in names]
 
@@ -160,8 +157,7 @@ async def test_a_clock_that_is_ahead_sweeps_nothing(documents, monkeypatch):
 
 async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
     """A marked upload cannot be claimed; the next sweep deletes it, however young it is."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     for call in ("under", "delete"):
         ref = await documents.uploaded(partner, entity)
 
@@ -190,8 +186,7 @@ async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
 )
 async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
     """Whatever became of the rows, or is forged: the sweep is refused, and leaves no marks."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
     orphan = await documents.uploaded(partner, entity, "abandoned")
@@ -215,8 +210,7 @@ async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
 
 async def test_what_a_foreign_event_names_stops_no_sweep(documents, owner, monkeypatch):
     """It is kept, without a mark, and reported; the rest goes, and the log is read once for all."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     kept, *rest = [await documents.uploaded(partner, entity, name) for name in "abc"]
     live, shown = documents.world.service.modes["live"].ledger, Shown()
     monkeypatch.setattr("service.documents.sweep.PAGE", 1)
@@ -255,8 +249,7 @@ async def test_one_sweep_at_a_time(documents):
 
 async def test_an_audit_tolerates_concurrent_links(documents):
     """A listing page older than a link is no finding."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     live = documents.world.service.modes["live"]
     assert (await partner.claim(entity, document_refs=[ref])).status_code == 201

@@ -32,8 +32,7 @@ async def test_a_logical_replica_takes_over():
         source = clusters.migrated("source", wal_level="logical")
         target = _replica(clusters, source, home / "schema.sql")
         async with world_on(settings_for(source.url, home), home) as world:
-            partner = await world.partner()
-            entity_id = await partner.connected_entity()
+            partner, entity_id = await world.connected()
             made = [await partner.claim(entity_id, f"case-{n}") for n in range(5)]
             await settled(source.url)
         await _followed(source, target)

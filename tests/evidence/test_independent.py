@@ -26,8 +26,7 @@ from tests.world import STAFF, settings_for
 
 async def test_a_projector_with_a_fault_is_found(world):
     """If ours ignores moves, each moved claim is reported with both stages."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     created = [(await partner.claim(entity_id, f"case-{n}")).json() for n in range(4)]
     live = world.service.modes["live"]
     moved = created[1]["claim_id"]

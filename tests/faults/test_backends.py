@@ -61,8 +61,7 @@ async def world(database_url, tmp_path):
 @pytest.mark.parametrize("table", ["live.claim_list", "live.events"])
 async def test_requests_on_a_locked_table_add_no_backends(world, owner, table):
     """Whoever comes while others wait is refused; afterwards each claim is written once."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     names = [f"case-{number}" for number in range(8)]
     live = world.service.modes["live"].ledger.database
     with owner.transaction():
@@ -158,8 +157,7 @@ async def test_reads_go_on_while_commits_wait_for_a_replica(clusters, tmp_path, 
     cluster.admit_superuser()
     settings = settings_for(cluster.url, tmp_path, POOL_SIZE="2")
     async with world_on(settings, tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         assert (await partner.claim(entity_id, "before")).status_code == 201
         cluster.wait_for_replica("nobody")
         with impatient_writes(world, IMPATIENCE_SECONDS):
@@ -184,8 +182,7 @@ async def test_a_rebuild_holds_no_table_while_commits_wait_for_a_replica(cluster
     cluster = clusters.migrated("alone")
     cluster.admit_superuser()
     async with world_on(settings_for(cluster.url, tmp_path), tmp_path, follow=False) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         cluster.wait_for_replica("nobody")
         rebuilding = asyncio.create_task(rebuild(cluster.url, model(world, "partners", "accounts")))
         await eventually(lambda: cluster.value(REBUILD_WAITS, superuser=True))
@@ -268,8 +265,7 @@ async def test_a_mail_server_that_hangs_keeps_no_request_waiting(
         database_url, tmp_path, POOL_SIZE="1", SMTP_URL=f"smtp://127.0.0.1:{port}"
     )
     async with server, world_on(settings, tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         body = {"partner_user_id": "u", "company_name": "New", "user_email": "n@example.com"}
         assert (await partner.call("POST", "/onboardings", json=body)).status_code == 201
         await eventually(lambda: calls)
@@ -282,8 +278,7 @@ async def test_a_mail_server_that_hangs_keeps_no_request_waiting(
 
 async def test_a_migration_under_traffic_is_not_noticed(world, owner):
     """Columns that are added, and a statement whose result has changed within a transaction."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     for table in ("claim_list", "connect_links", "onboardings", "connections"):
         calls = [partner.claim(entity_id, f"{table}-{number}") for number in range(8)]
         traffic = asyncio.gather(*calls, partner.connected_entity())

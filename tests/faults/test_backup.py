@@ -35,8 +35,7 @@ async def test_a_dump_taken_under_load_goes_on_elsewhere(clusters, smtp, tmp_pat
     source, dump = clusters.migrated("source"), tmp_path / "claim-ledger.dump"
     async with installation.on(source) as world:
         await world.service.staff.add(TEAM, STAFF)
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         await onboard(partner, "sent-before")
         await received(mails, 1)
         erased = await world.service.modes["live"].entities.add("Gone", GONE, None, STAFF)

@@ -42,8 +42,7 @@ async def until_answered(call):
 async def test_a_lost_commit_makes_exactly_one_claim(cut_world):
     """Of dozens of lost answers, each client that got 503 retries and has one claim."""
     world, proxy = cut_world
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     number = 0
     found: dict[str, str] = {}
     seen: Counter[tuple[int, ...]] = Counter()
@@ -108,8 +107,7 @@ async def test_a_connect_request_that_may_have_minted_says_so(cut_world):
 async def test_connections_cut_between_requests_are_replaced(cut_world):
     """After all its connections were cut, a pool fails at most once for each."""
     world, proxy = cut_world
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     for number in range(10):
         proxy.cut_off()
         await asyncio.sleep(0.01)
@@ -122,8 +120,7 @@ async def test_connections_cut_between_requests_are_replaced(cut_world):
 async def test_a_connection_ends_and_begins_again_while_commits_are_lost(cut_world):
     """Whatever is accepted meanwhile, nothing is between an end and the next beginning."""
     world, proxy = cut_world
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     for number in range(10):
         proxy.cut_commits = number % 3
         calls = [partner.claim(entity_id, f"case-{number}-{n % 6}") for n in range(12)]

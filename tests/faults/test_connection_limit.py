@@ -67,8 +67,7 @@ async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tm
     """Reads and authentication go on, and other processes cannot take the operators' places."""
     settings = settings_for(small.url, tmp_path, POOL_SIZE="1")
     async with world_on(settings, tmp_path, background_size=BACKGROUND_SIZE) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         assert (await partner.claim(entity_id, "before")).status_code == 201
         small.wait_for_replica("nobody")
         list_path = "/claims?entity_id=" + entity_id

@@ -102,8 +102,7 @@ async def test_a_full_disk_is_503_until_there_is_room(full_data, tmp_path):
     """Writes are refused with retry advice, reads work; once there is room, all works."""
     settings = settings_for(full_data.server.url, tmp_path / "mail")
     async with world_on(settings, tmp_path / "mail") as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         async with unnumbered(full_data.server.url):
             before = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
             full_data.fill()
@@ -125,8 +124,7 @@ async def test_a_full_disk_of_the_write_ahead_log(full_wal, tmp_path):
     """PostgreSQL crashes and recovers once there is room; the service needs no restart."""
     settings = settings_for(full_wal.server.url, tmp_path / "mail")
     async with world_on(settings, tmp_path / "mail") as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         before = [await partner.claim(entity_id, f"before-{n}") for n in range(CLAIMS)]
         full_wal.fill()
         _write_until_it_gives_up(full_wal)

@@ -84,8 +84,7 @@ async def test_a_unique_violation_names_its_constraint(database):
 
 async def test_a_read_only_database_answers_503_to_writes_and_still_reads(world, database_url):
     """During a failover a standby lists claims and refuses to create them."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     await _set_read_only(world, database_url, "on")
     refused = await partner.claim(entity_id)
     listed = await partner.call("GET", "/claims", params={"entity_id": entity_id})
@@ -98,8 +97,7 @@ async def test_a_read_only_database_answers_503_to_writes_and_still_reads(world,
 
 async def test_a_full_disk_answers_503(world, monkeypatch):
     """An append on a full disk is answered 503 and leaves nothing behind."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     fetchrow = asyncpg.Connection.fetchrow
     with monkeypatch.context() as patch:
 

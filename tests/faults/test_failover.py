@@ -32,8 +32,7 @@ async def test_a_failover_to_a_lagging_replica(clusters, smtp, tmp_path):
     replica = clusters.from_base_backup("replica", tmp_path / "base", source)
     installation = Installation(tmp_path, smtp[1])
     async with installation.on(source, replica) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         kept = await partner.claim(entity_id, "kept")
         older = await world.service.checkpoints("live").make()
         await settled(source.url)

@@ -35,8 +35,7 @@ _HOLDERS = "select a.pid, a.usename, a.application_name"
 
 async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_url):
     """Others append and are numbered meanwhile; it follows once it ends, without a gap."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     with psycopg.connect(database_url) as stranger:
         stranger.execute(
             "with e as (insert into live.events (originator_id, originator_version, topic, state)"
@@ -59,8 +58,7 @@ async def test_a_transaction_that_has_appended_holds_up_nobody(world, database_u
 
 async def test_a_late_commit_is_numbered_after_the_others(world, database_url):
     """Readers never look back: what an hour-long transaction appended first comes last."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     ledger, stream = world.service.modes["live"].ledger, uuid4()
     async with ledger.transaction() as transaction:
         # A busy machine takes longer than a session may stand open.
@@ -78,8 +76,7 @@ async def test_a_late_commit_is_numbered_after_the_others(world, database_url):
 
 async def test_the_runbook_shows_who_keeps_the_sequencer_waiting(world, database_url):
     """Before the sequencer's own session: somebody makes an index by hand, and does not commit."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     await _numbered(world)
     with psycopg.connect(database_url) as stranger:
         stranger.execute("create index by_hand on live.log (leaf_hash)")
@@ -99,8 +96,7 @@ async def test_the_runbook_shows_who_keeps_the_sequencer_waiting(world, database
 
 async def test_a_snapshot_that_is_held_holds_up_nobody(world, database_url):
     """Dead rows of `pending` cannot be removed meanwhile, but numbering continues."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     with psycopg.connect(database_url) as stranger:
         stranger.execute("set transaction isolation level repeatable read")
         seen = stranger.execute("select count(*) from live.events").fetchone()
@@ -169,8 +165,7 @@ def test_the_owner_ends_other_peoples_transactions(clusters):
 
 async def test_an_event_that_is_not_numbered_shows_its_age(world, database_url):
     """If another session holds the head of a log, the alarm's two metrics show it."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     await _numbered(world)
     async with unnumbered(database_url):
         assert (await partner.claim(entity_id, "case-1")).status_code == 201

@@ -68,8 +68,7 @@ async def test_recovery_restores_a_moment(clusters, source, archive, smtp, tmp_p
     mails, port = smtp
     installation = Installation(tmp_path, port)
     async with installation.on(source) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         await onboard(partner, "before-the-backup")
         await received(mails, 1)
         await asyncio.to_thread(source.base_backup, tmp_path / "base", *WITHOUT_LOG)
@@ -104,8 +103,7 @@ async def test_what_was_lost_is_noticed_and_gone_on_from(clusters, source, archi
     """A published checkpoint reveals the loss; a lineage records it; old evidence holds."""
     installation = Installation(tmp_path, smtp[1])
     async with installation.on(source) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         await asyncio.to_thread(source.base_backup, tmp_path / "base", *WITHOUT_LOG)
         await partner.claim(entity_id, "kept")
         older = await world.service.checkpoints("live").make()

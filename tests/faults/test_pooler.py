@@ -73,8 +73,7 @@ async def test_the_service_works_behind_a_transaction_pooler(pooled, database_ur
     """Claims, replays, lists, approvals and numbering, concurrently on few connections."""
     settings = settings_for(database_url, tmp_path, **pooled)
     async with world_on(settings, tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         answers = await asyncio.gather(
             *(partner.claim(entity_id, f"case-{number % 40}") for number in range(200))
         )
@@ -180,8 +179,7 @@ async def test_reads_go_on_behind_a_pooler_while_commits_wait_for_a_replica(
         ):
             settings = settings_for(cluster.url, tmp_path, POOL_SIZE=str(POOL_SIZE), **urls)
             async with world_on(settings, tmp_path) as world:
-                partner = await world.partner()
-                entity_id = await partner.connected_entity()
+                partner, entity_id = await world.connected()
                 assert (await partner.claim(entity_id, "before")).status_code == 201
                 await _all_numbered(world)
                 cluster.wait_for_replica("nobody")

@@ -20,8 +20,7 @@ async def test_a_password_that_was_changed_is_an_outage(database_url, tmp_path):
         world_on(right, tmp_path, follow=False) as world,
         world_on(without, tmp_path, follow=False) as refused,
     ):
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         partner.world = refused
         with capture_logs() as lines:
             answers = [
@@ -39,8 +38,7 @@ async def test_a_lock_on_the_head_is_named(database_url, tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "BACKGROUND_LOCK_SECONDS", 0.2)
     settings = settings_for(database_url, tmp_path)
     async with world_on(settings, tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         with psycopg.connect(database_url) as somebody, capture_logs() as lines:
             somebody.execute("lock table live.head")
             created = await partner.claim(entity_id)

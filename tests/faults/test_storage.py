@@ -104,8 +104,7 @@ def test_a_document_check_has_a_deadline():
 
 async def test_a_claim_with_documents_ends_in_time(documents, capsys):
     """503 document_verification_failed, a log line and a metric; no claim, no thread left."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     good = documents.store.endpoint
     for number, (fault, behave) in enumerate(FAULTS.items(), 1):
@@ -142,8 +141,7 @@ def reading_well(documents, endpoint):
 
 async def test_refused_connections_are_503(documents):
     """They are answered long before the deadline."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -158,8 +156,7 @@ async def test_refused_connections_are_503(documents):
 
 async def test_a_store_recovers_with_its_server(documents, server):
     """More calls than threads were cut, and no thread or connection is lost."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     store = reading(documents, server.endpoint, DEADLINE_SECONDS)
     with waiting() as waited:
@@ -186,8 +183,7 @@ async def test_a_store_recovers_with_its_server(documents, server):
 
 async def test_claims_without_documents_do_not_wait(documents, server):
     """All storage threads that the partner may have hang meanwhile."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     store = reading(documents, server.endpoint)
     stuck = [
@@ -228,8 +224,7 @@ async def test_one_partners_claims_leave_threads_to_others(documents, server):
 
 async def test_a_partner_that_fills_its_share_is_no_failure_of_storage(documents, server, capsys):
     """It is answered alike, but only what storage itself does not answer alerts the team."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     store = reading(documents, server.endpoint)
     stuck = [
@@ -309,8 +304,7 @@ class NoToken(Credentials):
 
 async def test_credentials_that_fail_are_no_fault_of_the_partner(documents, server):
     """503, never a 400."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     ref = await documents.uploaded(partner, entity)
     documents.counted["live"].inner.close()
     store = GoogleObjectStore(NoToken(), BUCKETS["live"], endpoint=server.endpoint)
@@ -322,8 +316,7 @@ async def test_credentials_that_fail_are_no_fault_of_the_partner(documents, serv
 
 async def test_a_url_that_cannot_be_signed_is_503(documents, capsys):
     """IAM fails: service_unavailable with Retry-After, and no upload is recorded."""
-    partner = await documents.world.partner()
-    entity = await partner.connected_entity()
+    partner, entity = await documents.world.connected()
     commands = documents.world.service.modes["live"].documents
     storage = commands.storage
     signer = IamSigner(NoToken(), "signer@example.com", BUCKETS["live"])

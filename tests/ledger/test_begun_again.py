@@ -157,8 +157,7 @@ async def test_an_id_is_not_given_to_another_stream(world, owner):
 async def test_its_documents_are_linked_again(database_url, tmp_path, store_credentials, owner):
     """An upload is linked to one claim, and the one that had it is gone."""
     async with documents_on(database_url, tmp_path, store_credentials, follow=False) as documents:
-        partner = await documents.world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await documents.world.connected()
         await number(documents.world)
         references = [await documents.uploaded(partner, entity_id, "c1") for _ in range(2)]
         answers = []

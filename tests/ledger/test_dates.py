@@ -72,8 +72,7 @@ ALTER = (
 @pytest.mark.parametrize("date", BEYOND)
 async def test_an_altered_date_stops_no_answer(world, owner, date):
     """Rows with such a date are listed, and the requests that read them are answered."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     await partner.claim(entity_id)
     for statement in ALTER:
         owner.execute(statement, (date,))

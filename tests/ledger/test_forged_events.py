@@ -274,8 +274,7 @@ async def test_what_is_put_into_the_log_itself_is_never_signed(service, owner):
 
 async def test_a_claim_is_not_replayed_from_a_forged_beginning(world, owner):
     """What a partner is told comes from an event of this service; meanwhile it is told to retry."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     live = world.service.modes["live"].ledger
     (state,) = owner.execute("select state from live.events limit 1").fetchone()
     with_head = psycopg.connect(world.service.settings.database_url)

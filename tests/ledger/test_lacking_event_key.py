@@ -51,8 +51,7 @@ async def test_a_process_that_cannot_open_an_event_key_signs_nothing_past_its_bo
     lacking, rotated, owner, monkeypatch
 ):
     """What it signs would be set aside after it was answered: it refuses, and says so once."""
-    partner = await lacking.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await lacking.connected()
     first = lacking.service
     caller = Caller(partner.partner_id, "key_1", "live", 0, False, False, "req_1")
 

@@ -44,8 +44,7 @@ async def test_a_locked_connection_stops_its_own_claims_alone(own_world):
 
 async def test_claims_of_a_connection_that_stays_locked_are_refused(own_world):
     """At their deadline, and they can be sent again; a write under way then may have come first."""
-    partner = await own_world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await own_world.connected()
     holder = await held(own_world, partner, entity_id)
     with deadline_of(own_world, 0.5):
         refused = await asyncio.gather(*(partner.claim(entity_id, f"c-{nr}") for nr in range(20)))
@@ -58,8 +57,7 @@ async def test_claims_of_a_connection_that_stays_locked_are_refused(own_world):
 
 async def test_a_claim_is_written_once_its_connection_is_free(own_world):
     """It is tried again until its deadline, and holds no lock of others meanwhile."""
-    partner = await own_world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await own_world.connected()
     holder = await held(own_world, partner, entity_id)
     claim = asyncio.create_task(partner.claim(entity_id))
     other = await partner.connected_entity()
@@ -74,8 +72,7 @@ async def test_an_erasure_that_waits_for_a_rebuild_holds_no_connection(
     own_world, database_url, erase_entity
 ):
     """Somebody holds a table that a rebuild builds; claims of the entity's partners are written."""
-    partner = await own_world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await own_world.connected()
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("create schema if not exists live_next")
         owner.execute("create table live_next.entities (like live.entities including all)")

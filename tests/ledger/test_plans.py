@@ -92,8 +92,7 @@ async def test_the_claims_of_an_erasure_are_not_compared_each_with_each(world):
 
 async def test_what_a_claim_runs_is_planned_once(world):
     """PostgreSQL would plan for arrays of one value each time, longer than it looks them up."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     ledger = world.service.modes["live"].ledger
     followers = [Subscription(ledger, one) for one in world.service.parking["live"]]
     for number in range(7):

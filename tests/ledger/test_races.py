@@ -47,8 +47,7 @@ async def two_worlds(world, database_url, tmp_path):
 
 async def test_64_identical_claims_make_one(world):
     """One request creates the claim, sixty-three are replays of it."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     answers = await asyncio.gather(*(partner.claim(entity_id, message="m") for _ in range(64)))
     assert Counter(answer.status_code for answer in answers) == {201: 1, 200: 63}
     assert len({answer.json()["claim_id"] for answer in answers}) == 1
@@ -73,8 +72,7 @@ async def test_64_identical_claims_at_two_services_make_one(two_worlds):
 
 async def test_different_bodies_at_once_make_one_claim_and_record_each_mismatch_once(world):
     """Whichever body comes first is the claim; every other body is recorded a single time."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     answers = await asyncio.gather(
         *(partner.claim(entity_id, message=f"m{number % 4}") for number in range(32))
     )
@@ -190,8 +188,7 @@ async def test_a_process_that_stands_still_writes_nothing_twice(two_worlds, monk
 
 async def test_forty_claims_of_a_megabyte_go_beside_small_ones(world, monkeypatch):
     """No batch holds more than one of them, and at most one such batch runs at a time."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     live = world.service.modes["live"]
     caller = Caller(partner.partner_id, "key_1", "live", 0, False, False, "req_1")
     batches, running, running_max = [], 0, 0

@@ -79,8 +79,7 @@ async def test_a_retired_event_key_costs_no_round_trip(wire, monkeypatch):
 async def test_creating_a_claim_is_two_reads_and_one_write(wire):
     """Three round trips, with a first message or without."""
     world, proxy = wire
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     expected = [AUTHENTICATE, CONTEXT, WRITE]
     for message in ("", "unpaid"):
         statements = await round_trips(
@@ -98,8 +97,7 @@ async def test_creating_a_claim_is_two_reads_and_one_write(wire):
 async def test_replaying_a_claim_writes_nothing(wire):
     """A replay looks and leaves: two round trips, and no lock."""
     world, proxy = wire
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     statements = await round_trips(proxy, *[lambda: partner.claim(entity_id)] * 3)
     expected = [AUTHENTICATE, CONTEXT]
     assert begins(statements, *expected) == expected
@@ -144,8 +142,7 @@ async def test_asking_for_a_connection_is_one_write_and_a_look_at_the_clock(wire
 async def test_listing_claims_is_one_read_beside_authentication(wire):
     """A page takes two round trips, of all users' claims or of one's: who calls, and the page."""
     world, proxy = wire
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     for more in ({}, {"partner_user_id": "u"}):
         query = {"entity_id": entity_id} | more
         statements = await round_trips(
@@ -157,8 +154,7 @@ async def test_listing_claims_is_one_read_beside_authentication(wire):
 async def test_a_new_connection_looks_no_types_up(wire):
     """What PostgreSQL's own types are like is asked once in a process, not in each connection."""
     world, proxy = wire
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     for reference in ("case-0", "case-1"):
         proxy.statements.clear()
         for pool in world.service.modes["live"].ledger.database.pools.values():

@@ -60,8 +60,7 @@ async def test_no_setting_of_a_login_or_database_is_taken_over(database_url, own
 async def test_a_policy_hides_nothing_unseen(database_url, owner, tmp_path):
     """The list is refused instead of being shown without a claim."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         assert (await partner.claim(entity_id)).status_code == 201
         owner.execute(POLICY)
         listed = await partner.call("GET", f"/claims?entity_id={entity_id}")
@@ -71,8 +70,7 @@ async def test_a_policy_hides_nothing_unseen(database_url, owner, tmp_path):
 async def test_nothing_is_acknowledged_that_was_not_appended(database_url, owner, tmp_path):
     """A trigger of somebody else's drops events, and the function that writes them does not say."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         claim_id = (await partner.claim(entity_id)).json()["claim_id"]
         owner.execute(SWALLOW)
         claimed = await partner.claim(entity_id, "case-2", message="The invoice is unpaid.")

@@ -41,8 +41,7 @@ def names(collector: OtlpReceiver) -> set[str]:
 async def test_serve_exports_traces(database_url, tmp_path):
     """Of API and worker; its log has the ids; a collector that hangs keeps nobody waiting."""
     async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
     key = partner.keys["live"]
     with receiver() as collector:
         given = {"OTLP_URL": collector.url, "TRACED_PERCENT": "100"}

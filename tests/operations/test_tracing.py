@@ -97,8 +97,7 @@ async def test_a_claim_and_what_follows_from_it(database_url, tmp_path, collecto
     """Request, authentication, write, commit: of each request, though they share a batch."""
     settings = settings_for(database_url, tmp_path, OTLP_URL=collector.url, TRACED_PERCENT="100")
     async with world_on(settings, tmp_path, follow=False) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         async with asyncio.TaskGroup() as group:
             for number in range(3):
                 headers = {"traceparent": f"00-{number + 1:032x}-b7ad6b7169203331-01"}
@@ -180,8 +179,7 @@ async def test_whose_trace_a_request_belongs_to(tmp_path, collector):
 async def test_a_trace_holds_nothing_personal(tmp_path, collector):
     """Neither of bodies, paths, queries or headers, nor of an error's message or a key."""
     async with traced_world(tmp_path, collector.url) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         secret = partner.keys["live"].rpartition("_")[2]
         await partner.claim(entity_id, f"{CANARY}-reference", defendant={"name": CANARY})
         await partner.claim(f"ent_{CANARY}", CANARY)

@@ -44,8 +44,7 @@ async def all_numbered(world):
 @pytest.mark.parametrize("character", ["'", "\N{GRINNING FACE}"])
 async def test_a_page_of_the_longest_values_is_light(world, staff, character):
     """Under 100 kB with all assets, whatever partners write; shortened values say so."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     longest = character * 240
     more = {"partner_user_id": longest, "partner_invoice_ids": [longest] * 12}
     for number in range(ENTRIES_MAX + 1):
@@ -80,8 +79,7 @@ async def test_no_more_is_read_of_a_value_than_is_shown(world, staff, monkeypatc
 
 async def test_what_this_service_did_not_write_is_called_that(world, staff):
     """The back office names it; a partner's request shows none of it."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     answer = await partner.claim(entity_id, "case-1")
     claim_id, request_id = answer.json()["claim_id"], answer.headers["X-Request-Id"]
     live = world.service.modes["live"].ledger
@@ -101,8 +99,7 @@ async def test_what_this_service_did_not_write_is_called_that(world, staff):
 
 async def test_every_event_is_reached(world, staff):
     """Page by page to the first event, each once, across three ledgers."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     for number in range(CLAIMS):
         await claimed(partner, entity_id, number)
         if number % 20 == 0:  # events of the ledger of accounts in between
@@ -161,8 +158,7 @@ async def test_hashes_of_credentials_are_not_shown(world, staff):
 
 async def test_names_references_and_beginnings_of_ids_are_found(world, staff):
     """A part of a partner's name, its own references, and an id that somebody cut."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     claim = (await partner.claim(entity_id, "Case 7/%_")).json()
     await partner.call("POST", "/connect-requests", json={"partner_user_id": "user-7"})
     (row,) = await world.service.partner_list.partners(partner.partner_id)
@@ -180,8 +176,7 @@ async def test_names_references_and_beginnings_of_ids_are_found(world, staff):
 
 async def test_a_timeline_is_filtered_by_kind_and_by_who(world, staff, monkeypatch):
     """Each page has what matches alone; where long stretches have nothing, one looks on."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     claims = [(await partner.claim(entity_id, f"c-{n}")).json()["claim_id"] for n in range(3)]
     path = f"/backoffice/timeline/{entity_id}"
     await staff.post(f"/backoffice/claims/{claims[0]}/stage", stage="closed", seen="triage")

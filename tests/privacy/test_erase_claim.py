@@ -27,8 +27,7 @@ DETAILS = {
 
 async def claim_with_document(privacy):
     """Return a partner, its entity, and request and answer of a claim with canary data."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     ref = await privacy.documents.uploaded(partner, entity_id, "case-1", filename=f"{CANARY}.pdf")
     made = await partner.claim(entity_id, "case-1", document_refs=[ref], **DETAILS)
     assert made.status_code == 201, made.text
@@ -134,8 +133,7 @@ async def test_documents_are_removed_and_reported_as_erased(privacy):
 
 async def test_an_object_that_comes_back_is_a_finding_until_it_is_erased_again(privacy):
     """An upload URL lives for 15 minutes; a late object is found and deleted by repeating."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     minted = await privacy.documents.mint(partner, entity_id)
     await privacy.documents.put(minted)
     ref = {

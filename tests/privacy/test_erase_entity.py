@@ -155,8 +155,7 @@ async def test_labels_of_the_links_that_it_redeemed_go_too(privacy, database_url
 
 async def test_claims_are_subjects_of_their_own(privacy):
     """They are listed and kept; on request each is erased by its own event."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     claims = [
         (await partner.claim(entity_id, f"case-{number}")).json()["claim_id"] for number in range(3)
     ]
@@ -174,8 +173,7 @@ async def test_claims_are_subjects_of_their_own(privacy):
 
 async def claims_with_documents(privacy):
     """Return an entity and its three claims, each with a document."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     claims = []
     for reference in "abc":
         ref = await privacy.documents.uploaded(partner, entity_id, reference)
@@ -214,8 +212,7 @@ async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
 
 async def test_a_full_list_stops_an_erasure_halfway(privacy, monkeypatch):
     """The refusal says how far it came; repeating completes it."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     claims = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "abc"]
     archive = privacy.service.archive
     whole, puts = archive.put, []
@@ -254,8 +251,7 @@ async def test_a_business_named_like_the_marker_of_an_erasure(privacy):
 
 async def test_connections_go_on(privacy):
     """Erasing does not disconnect: a partner can still list, and create claims."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     await privacy.erase_entity(entity_id)
     made = await partner.claim(entity_id)
     listed = await partner.call("GET", f"/claims?entity_id={entity_id}")

@@ -30,8 +30,7 @@ CANARY = "canary-Zoë"
 
 async def history(privacy):
     """Create claims, documents, an onboarding and links; return (entities, claims)."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     ref = await privacy.documents.uploaded(partner, entity_id)
     claims = [
         await partner.claim(entity_id, document_refs=[ref], message=CANARY),

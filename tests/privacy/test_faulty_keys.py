@@ -127,8 +127,7 @@ async def test_an_altered_session_is_a_finding(privacy, owner):
 
 async def test_a_key_that_came_back_is_a_finding_and_opens_nothing(privacy, owner):
     """Whoever puts an erased subject's key back can read nothing through the service."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     body = {"message": "Ask private@example.com."}
     claim_id = (await partner.claim(entity_id, "a", **body)).json()["claim_id"]
     stream = str((await privacy.claim(claim_id)).stream_id)

@@ -15,8 +15,7 @@ HASH = "ab" * 32
 
 async def spread(privacy):
     """Store an address wherever addresses can be; return (entity ids, claim ids)."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     made = await partner.claim(
         entity_id,
         message=f"Ask {EMAIL.lower()}.",
@@ -79,8 +78,7 @@ async def test_a_session_is_named_by_a_key_that_sql_takes(privacy, database_url)
 
 async def test_unencrypted_places_are_marked(privacy):
     """An address in a partner's own reference is out of an erasure's reach."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     await partner.claim(entity_id, partner_user_id=EMAIL)
     places = {(one.kind, one.topic, one.field, one.is_sealed) for one in await privacy.found(EMAIL)}
     assert places == {

@@ -37,8 +37,7 @@ def remove_keys(database_url):
 async def test_erased_subjects_are_no_loss(privacy, monkeypatch):
     """Nor are subjects with their key: claims, entities, links, onboardings, partners."""
     monkeypatch.setattr(lost_keys, "PAGE", 3)
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     live = privacy.service.modes["live"].connections
     other = await privacy.documents.world.partner()
     await live.approve(await labelled_link(other), entity_id, STAFF)
@@ -92,8 +91,7 @@ async def test_nobody_elses_word_makes_a_lost_key_an_erasure(privacy, remove_key
 
     Nor is a claim erased by it whose key is there.
     """
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     kept, lost = [await claim_of(partner, entity_id, name) for name in "ab"]
     await privacy.number()
     remove_keys(lost)
@@ -112,8 +110,7 @@ async def test_nobody_elses_word_makes_a_lost_key_an_erasure(privacy, remove_key
 async def test_lost_keys_are_listed(privacy, remove_keys, owner, monkeypatch):
     """Each once, by its subject if its first event has one, with the count of its events."""
     monkeypatch.setattr(lost_keys, "PAGE", 2)
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     kept, lost, another = [await claim_of(partner, entity_id, name) for name in "abc"]
     await privacy.number()
     remove_keys(lost, another)

@@ -92,8 +92,7 @@ async def test_a_registration_during_an_erasure(privacy):
 
 async def test_replays_during_an_erasure_are_200(privacy):
     """Before, during and after it, whatever the body."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
     replays = [partner.claim(entity_id, partner_user_id=f"u-{number}") for number in range(20)]
     _, *answers = await asyncio.gather(privacy.erase_claim(claim_id), *replays)

@@ -77,8 +77,7 @@ async def again(privacy):
 async def test_a_restored_database_loses_what_was_erased(restores):
     """Keys are destroyed and events appended again; a second run does nothing."""
     async with restores.opened(restores.url) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
         claims = [
             (await partner.claim(entity_id, f"case-{number}")).json()["claim_id"]
             for number in range(3)
@@ -116,8 +115,7 @@ async def test_a_restored_database_loses_what_was_erased(restores):
 async def test_a_claim_that_was_created_anew_is_left_alone(restores):
     """The same reference after a restore is another claim, which is not listed."""
     async with restores.opened(restores.url) as world:
-        partner = await world.partner()
-        entity_id = await partner.connected_entity()
+        partner, entity_id = await world.connected()
     backup = restores.backup()
     async with restores.opened(restores.url) as world:
         lost = (await partner_of(partner, world).claim(entity_id)).json()["claim_id"]
@@ -216,8 +214,7 @@ async def test_keys_that_are_left_are_counted(privacy, owner):
 
 async def test_documents_of_an_interrupted_erasure_are_removed(privacy):
     """Its transaction was committed, its documents were not deleted."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     ref = await privacy.documents.uploaded(partner, entity_id)
     made = (await partner.claim(entity_id, document_refs=[ref])).json()
     subject = await privacy.claim(made["claim_id"])
@@ -230,8 +227,7 @@ async def test_documents_of_an_interrupted_erasure_are_removed(privacy):
 
 async def cut_off(privacy):
     """Return the ids of three claims with documents and listed, unfinished erasures."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     made = []
     for number, reference in enumerate("abc"):
         ref = await privacy.documents.uploaded(partner, entity_id, reference)
@@ -300,8 +296,7 @@ def planted(claim):
 
 async def test_an_entry_that_the_service_did_not_write_changes_nothing(privacy):
     """Without a MAC, with any, with that of another entry, or under another name: it is named."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     stays, goes = [
         (await partner.claim(entity_id, reference)).json()["claim_id"] for reference in "ab"
     ]
@@ -441,8 +436,7 @@ def partner_of(partner, world):
 
 async def test_erasures_missing_from_the_list_are_reported(privacy):
     """The log reveals an empty or wrong list; a link's own erasure is not counted."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     live = privacy.service.modes["live"]
     other = await privacy.documents.world.partner()
     await live.connections.approve(await labelled_link(other), entity_id, STAFF)
@@ -478,8 +472,7 @@ class ErasedMeanwhile(ErasureList):
 
 async def test_an_erasure_that_runs_meanwhile_is_not_missing_from_the_list(privacy):
     """It is listed before it is done, but perhaps after the list was read; a gap is still found."""
-    partner = await privacy.documents.world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await privacy.documents.world.connected()
     made = [(await partner.claim(entity_id, name)).json()["claim_id"] for name in "abcde"]
 
     async def missing(*meanwhile):

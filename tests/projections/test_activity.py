@@ -27,8 +27,7 @@ NO_SUBJECTS = {
 @pytest.fixture
 async def told(quiet):
     """Return a partner, its claim, and a reader of the live ledger, with nothing numbered."""
-    partner = await quiet.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await quiet.connected()
     answer = await partner.claim(entity_id, message="m")
     claim_id = answer.json()["claim_id"]
     live = quiet.service.modes["live"]

@@ -256,8 +256,7 @@ async def test_a_retry_and_the_follower_do_not_interleave(one):
 
 async def test_an_inline_projector_that_fails_refuses_the_write(world, owner, monkeypatch):
     """The caller gets the error, and nothing is written."""
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     ledger = world.service.modes["live"].ledger
     monkeypatch.setattr(ledger, "projectors", [*ledger.projectors, _Refusing()])
     answer = await partner.claim(entity_id, message="m")

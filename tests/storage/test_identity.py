@@ -122,8 +122,7 @@ async def test_a_service_starts_without_the_metadata_server(monkeypatch, tmp_pat
         use(monkeypatch, f"127.0.0.1:{taken.getsockname()[1]}")
     given = settings_for("postgresql://nobody@127.0.0.1:1/none", tmp_path, **BUCKETS)
     world = World(memory_service(given), tmp_path)
-    partner = await world.partner()
-    entity_id = await partner.connected_entity()
+    partner, entity_id = await world.connected()
     assert (await partner.claim(entity_id)).status_code == 201
     upload = {
         "entity_id": entity_id,
