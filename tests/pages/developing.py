@@ -25,6 +25,12 @@ def approved(site: Site, page: Page, email: str | None = None) -> str:
     return partner_id
 
 
+def developer(site: Site) -> tuple[Page, str]:
+    """Return the page of a member who is signed in, and the id of their approved partner."""
+    page = site.visitor()
+    return page, approved(site, page)
+
+
 def issue(page: Page, partner_id: str, mode: str) -> str:
     """Issue a key; return its token."""
     page.goto(f"/console/{partner_id}/keys")

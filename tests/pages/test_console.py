@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from service.facts.partners import partner_stream
-from tests.pages.developing import apply, approved, issue
+from tests.pages.developing import apply, approved, developer, issue
 from tests.world import STAFF
 
 PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>"
@@ -65,8 +65,7 @@ def test_a_declined_application_says_why(site):
 
 def test_the_api_obeys_the_settings_at_once(site):
     """The next onboarding returns the link and sends no mail, as set."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     token = issue(page, partner_id, "live")
 
     def onboard():
@@ -193,8 +192,7 @@ def test_faults_are_shown_at_their_fields(site):
 
 def test_every_change_names_the_person(site):
     """Console events have the person's id as actor, without an address."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     issue(page, partner_id, "test")
     page.goto(f"/console/{partner_id}/settings")
     page.get_by_label("magic_link_url").check()

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from tests.pages.developing import approved, issue
+from tests.pages.developing import approved, developer, issue
 from tests.patience import until
 from tests.world import STAFF
 
@@ -17,8 +17,7 @@ TOKEN = re.compile(r"pk_(?:live|test)_ptn_\w+\.key_\w+\.\w+")
 
 def test_a_token_is_shown_once(site):
     """Reloading and going back do not show it, and a form sent twice issues one key."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     token = issue(page, partner_id, "live")
     page.reload()
     again = page.get_by_text("This form was already sent")
@@ -36,8 +35,7 @@ def test_a_token_is_shown_once(site):
 
 def test_a_key_is_rolled_under_traffic(site):
     """Calls with the old key all succeed until its end, and all fail afterwards."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     token = issue(page, partner_id, "live")
     calls, ended = [], threading.Event()
 
@@ -74,8 +72,7 @@ def test_a_key_is_rolled_under_traffic(site):
 )
 def test_a_key_is_rolled_in_the_console(site, choice, code):
     """The new key works at once, the old one as long as chosen; repeating changes nothing."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     old = issue(page, partner_id, "live")
     page.goto(f"/console/{partner_id}/keys")
     page.get_by_role("link", name="Roll").click()
@@ -91,8 +88,7 @@ def test_a_key_is_rolled_in_the_console(site, choice, code):
 
 def test_a_key_is_revoked_and_shows_its_last_use(site):
     """The list shows its last use; after a confirmation the key is refused."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     token = issue(page, partner_id, "live")
     site.api(token, "GET", "/claims?entity_id=ent_x")
     row = page.get_by_role("row").filter(has_text=token.split(".")[1])
@@ -107,8 +103,7 @@ def test_a_key_is_revoked_and_shows_its_last_use(site):
 
 def test_a_key_id_that_we_did_not_draw_is_refused(site):
     """A form cannot choose the id of its key."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     page.goto(f"/console/{partner_id}/keys")
     csrf, proof = (
         page.locator(f"input[name={name}]").last.input_value() for name in ("csrf", "proof")

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.pages.developing import approved, issue
+from tests.pages.developing import approved, developer, issue
 from tests.world import STAFF
 
 
@@ -71,8 +71,7 @@ def test_another_key_or_member_is_not_found(site):
 
 def test_a_revoked_partner_reads_its_settings(site):
     """Nothing can be saved any more; the page stays."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     page.goto(f"/console/{partner_id}/settings")
     save = page.get_by_role("button", name="Save")
     expect(save).to_be_visible()
@@ -129,8 +128,7 @@ def test_forged_forms_are_refused(site):
 
 def test_a_revoked_account_cannot_issue_keys(site):
     """An open form issues nothing; the console remains and shows the state."""
-    page = site.visitor()
-    partner_id = approved(site, page)
+    page, partner_id = developer(site)
     page.goto(f"/console/{partner_id}/keys")
     site.do(lambda service: service.partners.revoke(partner_id, STAFF))
     page.get_by_role("button", name="Issue a key").click()

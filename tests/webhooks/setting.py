@@ -94,6 +94,11 @@ class Setting:
         await self.follow()
         return endpoint_id
 
+    async def subscribed(self, **endpoint):
+        """Return the ids of an approved partner and of its endpoint."""
+        partner_id = await self.approved()
+        return partner_id, await self.endpoint(partner_id, **endpoint)
+
     async def claims(self, partner_id, *names, stages=0):
         """Create claims, each moved through so many stages."""
         appends = []

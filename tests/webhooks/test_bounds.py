@@ -28,8 +28,7 @@ async def test_an_endpoints_queue_is_bounded(one, monkeypatch):
     """The rest stays in the log, and follows."""
     for module in (deliveries, dispatcher):
         monkeypatch.setattr(module, "OPEN_MAX", 5)
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers[URL] = None
     await one.claims(partner, *(f"c{nr}" for nr in range(12)))
     await one.serve()
@@ -84,8 +83,7 @@ async def test_webhooks_leave_connections_to_the_others():
 
 async def test_old_deliveries_are_forgotten(one):
     """After thirty days."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     await one.claims(partner, "a")
     await one.serve()
     one.now += timedelta(days=31)
@@ -119,8 +117,7 @@ async def test_a_partner_has_a_few_endpoints_in_each_mode(one):
 
 async def test_test_events_are_few(one):
     """So many an hour, however fast they are delivered: each is a row of the log."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    _, endpoint = await one.subscribed()
 
     async def press():
         while True:

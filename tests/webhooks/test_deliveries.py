@@ -85,8 +85,7 @@ async def test_a_row_sends_nothing_elsewhere(one, owner):
 
 async def test_a_changed_endpoint_is_where_its_events_go(one):
     """From the next attempt on, and nowhere once it is disabled."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     await one.claims(partner, "a")
     await one.serve()
     await one.commands.change(partner, endpoint, OTHER, ["claim.created"], CAUSE)
@@ -100,8 +99,7 @@ async def test_a_changed_endpoint_is_where_its_events_go(one):
 
 async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
     """And goes on behind the others."""
-    partner = await one.approved()
-    await one.endpoint(partner, types=["claim.stage_changed"])
+    partner, _ = await one.subscribed(types=["claim.stage_changed"])
     await one.claims(partner, "a", "b", stages=1)
     await one.serve()
     types = [msgspec.json.decode(body)["type"] for _, _, body in one.sink.sent]
@@ -110,8 +108,7 @@ async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
 
 async def test_what_is_queued_and_not_wanted_any_more_is_not_sent(one):
     """The endpoint failed on the first event of a claim; once it is due, the next one comes."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers["clm_a"] = EndpointAnswer(500)
     await one.claims(partner, "a", stages=1)
     await one.serve()
@@ -126,8 +123,7 @@ async def test_an_endpoint_finds_what_it_wants_behind_much_else(one, monkeypatch
     """At one go, however many places in the queue what lies between would take."""
     for module in (deliveries, dispatcher):
         monkeypatch.setattr(module, "OPEN_MAX", 2)
-    partner = await one.approved()
-    await one.endpoint(partner, types=["claim.stage_changed"])
+    partner, _ = await one.subscribed(types=["claim.stage_changed"])
     await one.claims(partner, *(f"c{nr}" for nr in range(7)))
     await one.claims(partner, "last", stages=1)
     await one.dispatcher.step()
@@ -137,8 +133,7 @@ async def test_an_endpoint_finds_what_it_wants_behind_much_else(one, monkeypatch
 
 async def test_a_stuck_claim_holds_up_no_other_and_keeps_its_order(one):
     """What follows in the claim waits for it, and comes after it with the ids of the first try."""
-    partner = await one.approved()
-    await one.endpoint(partner)
+    partner, _ = await one.subscribed()
     one.sink.answers["clm_stuck"] = EndpointAnswer(500)
     await one.claims(partner, "stuck", "a", stages=2)
     await one.serve()
@@ -165,8 +160,7 @@ async def set_aside(one, endpoint):
 
 async def test_an_event_that_comes_while_its_claim_is_released_follows_it(one):
     """Whoever queues it sees the claim set aside still, and waits for whoever releases it."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers["clm_a"] = EndpointAnswer(500)
     await one.claims(partner, "a")
     await one.serve()
@@ -187,8 +181,7 @@ async def test_an_event_that_comes_while_its_claim_is_released_follows_it(one):
 
 async def test_what_a_process_delivers_that_had_stood_still_holds_nothing_up(one):
     """Another one has set the claim aside meanwhile, and what follows in it."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     awake = asyncio.Event()
 
     async def late():
@@ -209,8 +202,7 @@ async def test_what_a_process_delivers_that_had_stood_still_holds_nothing_up(one
 
 async def test_what_was_cut_off_comes_again_with_the_same_id(one):
     """When its lease ends: it may have been taken."""
-    partner = await one.approved()
-    await one.endpoint(partner)
+    partner, _ = await one.subscribed()
     hanging = asyncio.Event()
     one.sink.answers[URL] = hanging.wait
     await one.claims(partner, "a")
@@ -229,8 +221,7 @@ async def test_what_was_cut_off_comes_again_with_the_same_id(one):
 
 async def test_an_endpoint_can_have_everything_again(one):
     """From any position that it came past, with the same ids; a test event has no position."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     await one.claims(partner, "a", "b")
     await one.serve()
     await one.queues.replay("live", endpoint, 1)
@@ -267,8 +258,7 @@ async def test_a_removed_endpoint_and_one_of_a_revoked_partner_get_nothing(one):
 
 async def test_nothing_that_was_queued_meanwhile_outlives_an_endpoint(one):
     """Whoever fills the queue of an endpoint that is removed has committed, or finds none."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     position = (await one.queues.states("live", [endpoint]))[endpoint]["position"]
     await one.commands.remove(partner, endpoint, CAUSE)
     pool = one.ledger.database.background
@@ -284,8 +274,7 @@ async def test_nothing_that_was_queued_meanwhile_outlives_an_endpoint(one):
 
 async def test_what_is_our_fault_is_none_of_the_endpoints(one):
     """What cannot be read or signed waits, and no attempt counts; the log says why."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     await one.ledger.database.writes.fetch(_QUEUED, endpoint, one.now)
 
     async def refuse():

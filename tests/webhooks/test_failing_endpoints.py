@@ -49,8 +49,7 @@ async def test_a_dead_endpoint_is_given_up_after_three_days_and_goes_on_where_it
 
 async def test_a_clock_that_is_ahead_gives_nothing_up(one):
     """By the database's clock, which all processes share, the endpoint has only begun to fail."""
-    partner = await one.approved()
-    dead = await one.endpoint(partner)
+    partner, dead = await one.subscribed()
     one.sink.answers[URL] = None
     await one.claims(partner, "a", "b")
     await one.serve()
@@ -63,8 +62,7 @@ async def test_a_clock_that_is_ahead_gives_nothing_up(one):
 
 async def test_one_claim_that_is_refused_for_three_days_is_set_aside_and_the_others_go_on(one):
     """What follows in it is kept with it, in order, until a member asks for it; nothing is lost."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers["clm_stuck"] = EndpointAnswer(500)
     await one.claims(partner, "stuck", stages=1)
     for nr in range(14):
@@ -97,8 +95,7 @@ async def test_what_is_set_aside_takes_nobody_s_place_and_is_bounded(one, monkey
     for module in (deliveries, dispatcher):
         monkeypatch.setattr(module, "OPEN_MAX", 2)
     monkeypatch.setattr(deliveries, "ASIDE_MAX", 2)
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     for nr in range(3):
         one.sink.answers[f"clm_stuck{nr}"] = EndpointAnswer(500)
     await one.claims(partner, "stuck0", "stuck1")
@@ -120,8 +117,7 @@ async def test_what_is_set_aside_takes_nobody_s_place_and_is_bounded(one, monkey
 
 async def test_resuming_undoes_no_rest(one):
     """A member who pauses and resumes a dead receiver has it asked no more often."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers[URL] = None
     await one.claims(partner, *(f"c{nr}" for nr in range(10)))
     await one.pass_time(2 * HOUR, HOUR / 60)
@@ -142,8 +138,7 @@ async def test_resuming_undoes_no_rest(one):
 
 async def test_asking_for_tests_undoes_no_rest(one):
     """A test event that was refused sends nothing else, whatever the endpoint asked for."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers[URL] = EndpointAnswer(429, 600.0)
     for _ in range(TESTS_MAX):
         await one.queues.test("live", endpoint)
@@ -159,8 +154,7 @@ async def test_asking_for_tests_undoes_no_rest(one):
 
 async def test_one_that_is_gone_is_disabled_at_once(one):
     """By 410; the event stays for when it is enabled again."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers[URL] = EndpointAnswer(410)
     await one.claims(partner, "a", "b")
     await one.serve()
@@ -172,8 +166,7 @@ async def test_one_that_is_gone_is_disabled_at_once(one):
 
 async def test_one_that_was_gone_goes_on_once_it_is_enabled(one):
     """At once: that nothing could be sent to it meanwhile is no rest after failures."""
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers[URL] = EndpointAnswer(410)
     await one.claims(partner, "a", "b")
     await one.serve()
@@ -190,8 +183,7 @@ async def test_one_that_was_gone_goes_on_once_it_is_enabled(one):
 
 async def test_one_that_asks_for_time_gets_it(one):
     """By Retry-After, within bounds; it is left alone as a whole."""
-    partner = await one.approved()
-    await one.endpoint(partner)
+    partner, _ = await one.subscribed()
     one.sink.answers[URL] = EndpointAnswer(429, 120.0)
     await one.claims(partner, "a")
     await one.serve()
@@ -234,8 +226,7 @@ async def test_nobody_looks_at_a_full_queue_before_something_in_it_is_due(one, m
     """Of an endpoint that fails: to find that out, all that is in it would be counted each time."""
     for module in (deliveries, dispatcher):
         monkeypatch.setattr(module, "OPEN_MAX", 3)
-    partner = await one.approved()
-    endpoint = await one.endpoint(partner)
+    partner, endpoint = await one.subscribed()
     one.sink.answers[URL] = None
     await one.claims(partner, *(f"c{nr}" for nr in range(6)))
 

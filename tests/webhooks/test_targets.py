@@ -23,8 +23,7 @@ async def test_endpoints_that_were_removed_are_forgotten(one, monkeypatch):
 
 async def test_one_that_takes_nothing_is_left_alone_until_it_does(one, monkeypatch):
     """Or for a while, after which it is looked at again: then one that was removed is forgotten."""
-    partner_id = await one.approved()
-    endpoint_id = await one.endpoint(partner_id)
+    partner_id, endpoint_id = await one.subscribed()
     kept = Targets(one.service.endpoint_list, one.service.accounts, one.name)
     assert await kept.closed() == []
     await one.commands.disable(partner_id, endpoint_id, "member", CAUSE)
