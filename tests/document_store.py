@@ -98,6 +98,16 @@ class Documents:
         assert put.status_code == 200, put.text
         return reference_to(minted, **more)
 
+    async def uploading(
+        self, reference: str = "case-1", **more: Any
+    ) -> tuple[Partner, str, dict[str, str]]:
+        """Return a new partner, a business that is connected to it, and the reference to an upload.
+
+        As `uploaded` returns it.
+        """
+        partner, entity_id = await self.world.connected()
+        return partner, entity_id, await self.uploaded(partner, entity_id, reference, **more)
+
     def asked(self) -> int:
         """Return how many listings were requested from storage."""
         if self.listings is not None:

@@ -37,8 +37,7 @@ async def test_from_an_upload_to_a_claim_with_documents(documents):
 
 async def test_a_disguised_upload_is_flagged_and_its_partner_told_by_an_event_alone(documents):
     """The claim is answered as ever; what was found stays with the team, who judges it."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity, content=b"<html>not a PDF</html>")
+    partner, entity, ref = await documents.uploading(content=b"<html>not a PDF</html>")
     made = await partner.claim(entity, document_refs=[ref])
     assert made.status_code == 201, made.text
 
@@ -171,8 +170,7 @@ UNKNOWN = {
 
 async def test_unminted_paths_are_refused(documents):
     """Contract 4.4: by whether they are under the claim's prefix, before storage is asked."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     asked = documents.asked()
     with every_row() as row:
         for tricks, code in (
@@ -217,8 +215,7 @@ async def test_paths_minted_for_another_claim_are_refused(documents):
 
 async def test_one_bad_path_refuses_all(documents):
     """A valid path beside it does not help."""
-    partner, entity = await documents.world.connected()
-    good = await documents.uploaded(partner, entity)
+    partner, entity, good = await documents.uploading()
     bad = await documents.uploaded(partner, entity, "case-2")
 
     refused(await partner.claim(entity, document_refs=[good, bad]), "document_path_invalid")
@@ -278,8 +275,7 @@ async def test_a_differing_mime_type_is_refused(documents):
 
 async def test_a_repeated_reference_is_refused(documents):
     """Readings: validation_failed, before storage is asked."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     asked = documents.asked()
     answer = await partner.claim(entity, document_refs=[ref, ref | {"filename": "b.pdf"}])
 
@@ -340,8 +336,7 @@ async def test_sixteen_at_once_make_one_claim(documents):
 
 async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
     """Without its row the path no longer counts as minted."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     await execute(
         documents.world,
         "live",
@@ -373,8 +368,7 @@ async def test_an_upload_from_before_a_reset_of_the_sandbox_is_not_linked(docume
 @pytest.mark.in_process("sweeps in the middle of a request")
 async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents, monkeypatch):
     """Storage still had the object, but the claim's transaction sees that its row is gone."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     counted = documents.counted["live"]
     listed = counted.under
 

@@ -95,8 +95,7 @@ async def claims(partner: Any, entity: str) -> int:
 
 async def test_a_sweep_between_check_and_claim_refuses_the_claim(documents):
     """A claim whose uploads vanish after its check is refused as a whole."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     counted = documents.counted["live"]
     counted.inner = Interposed(counted.inner, lambda _call: swept(documents))
     answer = await partner.claim(entity, document_refs=[ref])
@@ -108,8 +107,7 @@ async def test_a_sweep_between_check_and_claim_refuses_the_claim(documents):
 
 async def test_a_sweep_keeps_an_upload_claimed_meanwhile(documents):
     """An upload that a claim refers to by then is kept."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
 
     class Late(Sweep):
         async def _forget(self, upload: Row) -> bool:
@@ -186,8 +184,7 @@ async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
 )
 async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
     """Whatever became of the rows, or is forged: the sweep is refused, and leaves no marks."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
     orphan = await documents.uploaded(partner, entity, "abandoned")
     owner.execute("create table kept as table live.claim_documents")
@@ -249,8 +246,7 @@ async def test_one_sweep_at_a_time(documents):
 
 async def test_an_audit_tolerates_concurrent_links(documents):
     """A listing page older than a link is no finding."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     live = documents.world.service.modes["live"]
     assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
 

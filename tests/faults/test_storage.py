@@ -104,8 +104,7 @@ def test_a_document_check_has_a_deadline():
 
 async def test_a_claim_with_documents_ends_in_time(documents, capsys):
     """503 document_verification_failed, a log line and a metric; no claim, no thread left."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     good = documents.store.endpoint
     for number, (fault, behave) in enumerate(FAULTS.items(), 1):
         deadline = DEADLINE_SECONDS if fault in ENDLESS else PATIENCE_SECONDS
@@ -141,8 +140,7 @@ def reading_well(documents, endpoint):
 
 async def test_refused_connections_are_503(documents):
     """They are answered long before the deadline."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         endpoint = f"http://127.0.0.1:{taken.getsockname()[1]}"
     store = reading(documents, endpoint)
@@ -156,8 +154,7 @@ async def test_refused_connections_are_503(documents):
 
 async def test_a_store_recovers_with_its_server(documents, server):
     """More calls than threads were cut, and no thread or connection is lost."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     store = reading(documents, server.endpoint, DEADLINE_SECONDS)
     with waiting() as waited:
         results = await asyncio.gather(
@@ -183,8 +180,7 @@ async def test_a_store_recovers_with_its_server(documents, server):
 
 async def test_claims_without_documents_do_not_wait(documents, server):
     """All storage threads that the partner may have hang meanwhile."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     store = reading(documents, server.endpoint)
     stuck = [
         asyncio.create_task(partner.claim(entity, document_refs=[ref]))
@@ -224,8 +220,7 @@ async def test_one_partners_claims_leave_threads_to_others(documents, server):
 
 async def test_a_partner_that_fills_its_share_is_no_failure_of_storage(documents, server, capsys):
     """It is answered alike, but only what storage itself does not answer alerts the team."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     store = reading(documents, server.endpoint)
     stuck = [
         asyncio.create_task(partner.claim(entity, document_refs=[ref]))
@@ -304,8 +299,7 @@ class NoToken(Credentials):
 
 async def test_credentials_that_fail_are_no_fault_of_the_partner(documents, server):
     """503, never a 400."""
-    partner, entity = await documents.world.connected()
-    ref = await documents.uploaded(partner, entity)
+    partner, entity, ref = await documents.uploading()
     documents.counted["live"].inner.close()
     store = GoogleObjectStore(NoToken(), BUCKETS["live"], endpoint=server.endpoint)
     documents.counted["live"].inner = store

@@ -27,8 +27,7 @@ DETAILS = {
 
 async def claim_with_document(privacy):
     """Return a partner, its entity, and request and answer of a claim with canary data."""
-    partner, entity_id = await privacy.documents.world.connected()
-    ref = await privacy.documents.uploaded(partner, entity_id, "case-1", filename=f"{CANARY}.pdf")
+    partner, entity_id, ref = await privacy.documents.uploading("case-1", filename=f"{CANARY}.pdf")
     made = await partner.claim(entity_id, "case-1", document_refs=[ref], **DETAILS)
     assert made.status_code == 201, made.text
     return partner, entity_id, ref, made.json()

@@ -30,8 +30,7 @@ CANARY = "canary-Zoë"
 
 async def history(privacy):
     """Create claims, documents, an onboarding and links; return (entities, claims)."""
-    partner, entity_id = await privacy.documents.world.connected()
-    ref = await privacy.documents.uploaded(partner, entity_id)
+    partner, entity_id, ref = await privacy.documents.uploading()
     claims = [
         await partner.claim(entity_id, document_refs=[ref], message=CANARY),
         await partner.claim(entity_id, "case-2", message=CANARY),

@@ -214,8 +214,7 @@ async def test_keys_that_are_left_are_counted(privacy, owner):
 
 async def test_documents_of_an_interrupted_erasure_are_removed(privacy):
     """Its transaction was committed, its documents were not deleted."""
-    partner, entity_id = await privacy.documents.world.connected()
-    ref = await privacy.documents.uploaded(partner, entity_id)
+    partner, entity_id, ref = await privacy.documents.uploading()
     made = (await partner.claim(entity_id, document_refs=[ref])).json()
     subject = await privacy.claim(made["claim_id"])
     await privacy.parts().erasures.erase(subject, "case 1", STAFF)
