@@ -56,10 +56,13 @@ class Setting:
         """Give every waiting event its position."""
         await number(self.ledger)
 
-    async def follow(self):
-        """Follow until there is nothing to do."""
+    async def follow(self, failing=None):
+        """Follow until there is nothing to do; the projector fails at these positions meanwhile."""
+        self.projector.fail_at = failing or self.projector.fail_at
         while await Subscription(self.ledger, self.projection).step():
             pass
+        if failing:
+            self.projector.fail_at = set()
 
     async def parked(self):
         """Return positions and errors of parked events."""

@@ -68,9 +68,7 @@ async def test_a_bad_event_parks_its_stream_and_no_other(one):
 async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
     """Across batches nothing overtakes the failed event."""
     await one.append(A)
-    one.projector.fail_at = {1}
-    await one.follow()
-    one.projector.fail_at = set()
+    await one.follow(failing={1})
     await one.append(B)
     await one.append(A, after=1)
     await one.follow()
@@ -184,9 +182,7 @@ async def test_a_retry_of_one_position_takes_up_its_stream_alone(one):
     """Any position identifies its stream; other streams are unaffected."""
     await one.append(A, 2)
     await one.append(B)
-    one.projector.fail_at = {1, 3}
-    await one.follow()
-    one.projector.fail_at = set()
+    await one.follow(failing={1, 3})
     assert await one.projection.retry(one.ledger, 2) == 2
     assert (one.rows(), await one.parked()) == ([1, 2], [(3, "ZeroDivisionError")])
 
@@ -195,9 +191,7 @@ async def test_a_long_stream_is_retried_in_several_transactions(one, monkeypatch
     """Each transaction applies a part of the stream."""
     monkeypatch.setattr("service.ledger.following.catch_up.EVENTS_MAX", 3)
     await one.append(A, 10)
-    one.projector.fail_at = {1}
-    await one.follow()
-    one.projector.fail_at = set()
+    await one.follow(failing={1})
     assert await one.projection.retry(one.ledger) == 10
     assert (await one.parked(), one.rows()) == ([], list(range(1, 11)))
 
@@ -205,9 +199,7 @@ async def test_a_long_stream_is_retried_in_several_transactions(one, monkeypatch
 async def test_a_retry_waits_for_the_follower(one, database_url):
     """It needs the checkpoint's lock, as events could be parked meanwhile."""
     await one.append(A)
-    one.projector.fail_at = {1}
-    await one.follow()
-    one.projector.fail_at = set()
+    await one.follow(failing={1})
     with psycopg.connect(database_url) as follower:
         follower.execute("select * from accounts.subscriptions where name = 'brittle' for update")
         retry = asyncio.create_task(one.projection.retry(one.ledger))
@@ -219,9 +211,7 @@ async def test_a_retry_waits_for_the_follower(one, database_url):
 async def test_a_retry_is_refused_during_a_rebuild(one, owner):
     """The swap would lose its rows, because a rebuild leaves parked events out."""
     await one.append(A)
-    one.projector.fail_at = {1}
-    await one.follow()
-    one.projector.fail_at = set()
+    await one.follow(failing={1})
     hold = queries("service.ledger.rebuild").try_lock.on("accounts").replace("$1", "%s")
     assert owner.execute(hold, ("accounts",)).fetchone() == (True,)
     with pytest.raises(RetryRefused):

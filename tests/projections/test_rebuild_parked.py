@@ -197,9 +197,7 @@ async def test_what_was_parked_after_the_rebuild_is_in_the_rows_gone_back_to(one
     await one.follow()
     await one.rebuild()
     await one.append(A, 2)
-    one.projector.fail_at = {2}
-    await one.follow()
-    one.projector.fail_at = set()
+    await one.follow(failing={2})
     await one.projection.retry(one.ledger)
     await one.rollback()
     assert one.rows() == [1, 2, 3]

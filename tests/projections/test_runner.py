@@ -9,10 +9,10 @@ from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following import runner
 from service.ledger.following.runner import Background, Follower, Subscription
-from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, plain
+from tests.numbering import number
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import settings_for
 
@@ -56,9 +56,7 @@ async def append(ledger, count=1):
     """Append events, number them, and return their append_ids."""
     async with ledger.transaction() as transaction:
         recorded = await transaction.append(Append(uuid4(), 0, [APPROVED] * count, CAUSE))
-    sequencer = Sequencer(ledger)
-    while (await sequencer.lag()).waiting:
-        await sequencer.step()
+    await number(ledger)
     return [one.append_id for one in recorded]
 
 
