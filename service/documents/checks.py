@@ -5,6 +5,9 @@ there is one, gets all of it. What is found is an event in the claim's stream, f
 on; nothing is deleted, and partners' responses do not change. Documents are read by ranges of one
 generation, so that what is checked is what was linked, and nothing of one is kept.
 
+A row of the queue says which document of which event is due, and no more: what is checked, and in
+which stream a finding is recorded, is read from that event. A row without one is dropped.
+
 Partners take turns, so that one who attaches thousands delays others by a few. Attempts are counted
 before anything is read. A document that cannot be checked is tried again with growing waits, and
 then set aside, as events are parked: `projections status` shows it, and `projections retry
@@ -22,7 +25,9 @@ import structlog
 
 from service.documents.contents import HEAD_BYTES, mismatch
 from service.documents.decisions import flag
-from service.facts.claims import DocumentsAttached, fold
+from service.facts.claims import Document, DocumentFlagged, DocumentsAttached, fold
+from service.ledger.decoding import StoredEvent, Unread
+from service.ledger.erased import erased
 from service.ledger.events import Cause, Recorded
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
@@ -90,17 +95,24 @@ class _Gone(Exception):
 
 
 class QueuedCheck(NamedTuple):
-    """A document to check, as its row in the queue has it."""
+    """A document to check: its row, and the event that attached it.
+
+    `stored` is None where no event of this service has that position. What cannot be read, such as
+    an event of a later release, has its `fault`.
+    """
 
     position: int
     document_id: str
-    stream_id: UUID
-    claim_id: str
-    storage_path: str
-    mime_type: str
-    size: int
-    generation: int
     attempts: int
+    stored: StoredEvent | None = None
+    attached: DocumentsAttached | None = None
+    fault: str | None = None
+
+    @property
+    def document(self) -> Document | None:
+        """The document, as it was attached."""
+        documents = () if self.attached is None else self.attached.documents
+        return next((one for one in documents if one.document_id == self.document_id), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +143,23 @@ class DocumentChecks:
         if turn is None:
             return []
         rows = await background.fetch(_SQL.checks_take, now, AT_ONCE_MAX, until, *turn)
-        return [QueuedCheck(*row) for row in rows]
+        taken = [QueuedCheck(*row) for row in rows]
+        found = await background.fetch(_SQL.checks_attached, [one.position for one in taken])
+        ours = {row["position"]: StoredEvent(*row) for row in await self.ledger.ours(found)}
+        unread = list[Unread]()
+        read = await self.ledger.decode(ours.values(), personal=False, unread=unread)
+        attached = {
+            one.position: one.event for one in read if isinstance(one.event, DocumentsAttached)
+        }
+        faults = {one.position: one.fault for one in unread}
+        return [
+            one._replace(
+                stored=ours.get(one.position),
+                attached=attached.get(one.position),
+                fault=faults.get(one.position),
+            )
+            for one in taken
+        ]
 
     def held(
         self, items: Sequence[QueuedCheck]
@@ -141,59 +169,66 @@ class DocumentChecks:
 
     async def attempt(self, item: QueuedCheck) -> None:
         """Check a document; one of a claim that was erased needs no check."""
+        if item.fault is not None:
+            raise Hopeless(item.fault)
+        document = item.document
+        if item.stored is None or document is None:  # of a log that was cut, or of nobody's
+            log.warning("document check dropped", position=item.position)
+            return
+        stream = item.stored.stream_id
         try:
-            await self._check(item)
+            await self._check(stream, document)
         except _Gone as error:
-            background = self.ledger.database.background
-            if not await background.fetchrow(_SQL.checks_erased, item.document_id):
+            background, binding = self.ledger.database.background, await self.ledger.binding()
+            if not await erased(background.fetch, binding, [stream]):
                 raise Hopeless(MISSING) from error
 
-    async def _check(self, check: QueuedCheck) -> None:
+    async def _check(self, stream: UUID, document: Document) -> None:
         """Record what the first bytes show, and then what the scanner finds."""
-        found = mismatch(await self._part(check, 0, HEAD_BYTES), check.mime_type)
+        found = mismatch(await self._part(document, 0, HEAD_BYTES), document.mime_type)
         if found is not None:
-            await self._flag(check, "type_mismatch", found)
+            await self._flag(stream, document, "type_mismatch", found)
         if self.scanner is not None:
-            name = await self.scanner.scan(self._parts(check))
+            name = await self.scanner.scan(self._parts(document))
             if name is not None:
-                await self._flag(check, "malware", name)
+                await self._flag(stream, document, "malware", name)
 
-    async def _parts(self, check: QueuedCheck) -> AsyncIterator[bytes]:
+    async def _parts(self, document: Document) -> AsyncIterator[bytes]:
         """Yield a document's bytes, as many as it had when it was linked."""
-        for start in range(0, check.size, PART_BYTES):
-            yield await self._part(check, start, PART_BYTES)
+        for start in range(0, document.size, PART_BYTES):
+            yield await self._part(document, start, PART_BYTES)
 
-    async def _part(self, check: QueuedCheck, start: int, size: int) -> bytes:
-        size = min(size, check.size - start)
+    async def _part(self, document: Document, start: int, size: int) -> bytes:
+        size = min(size, document.size - start)
         if size <= 0:
             return b""
-        part = await self.store.part(check.storage_path, check.generation, start, size)
+        part = await self.store.part(document.storage_path, document.generation, start, size)
         if part is None:
             raise _Gone
         if len(part) != size:  # the rest would count as looked at
             raise NotBefore(CUT_SHORT, 0)
         return part
 
-    async def _flag(self, check: QueuedCheck, reason: str, detail: str) -> None:
+    async def _flag(self, stream: UUID, document: Document, reason: str, detail: str) -> None:
         """Record a finding in the claim's stream, unless it is there."""
-        stream = check.stream_id
-        cause = Cause(ACTOR, f"check-{check.document_id}")
+        cause = Cause(ACTOR, f"check-{document.document_id}")
 
-        async def attempt(transaction: Transaction) -> bool:
+        async def attempt(transaction: Transaction) -> Sequence[DocumentFlagged]:
             past = await transaction.read(stream)
-            events = flag(fold(one.event for one in past), check.document_id, reason, detail)
+            claim = fold(one.event for one in past)
+            events = flag(claim, document.document_id, reason, detail)
             if events:
                 await transaction.append(Append(stream, len(past), events, cause))
-            return bool(events)
+            return events
 
-        if await self.ledger.decide(attempt, background=HANDLE_SECONDS_MAX):
-            log.warning("document flagged", claim_id=check.claim_id, code=reason)
+        for event in await self.ledger.decide(attempt, background=HANDLE_SECONDS_MAX):
+            log.warning("document flagged", claim_id=event.claim_id, code=reason)
 
     def log_failure(self, item: QueuedCheck, error_type: str) -> None:
         """Log an attempt that failed."""
         log.warning(
             "document check failed",
-            claim_id=item.claim_id,
+            claim_id=item.attached and item.attached.claim_id,
             attempts=item.attempts,
             error_type=error_type,
         )
@@ -209,7 +244,8 @@ class DocumentChecks:
 
     async def set_aside(self, item: QueuedCheck, fault: str) -> None:
         """Park the event that attached a document, with the other checks that it queued."""
+        stored = item.stored
         async with self.ledger.transaction(background=HANDLE_SECONDS_MAX) as transaction:
             await self.queue.keep_out(transaction)
-            if await transaction.fetch(_SQL.checks_remove, item.position):
-                await self.queue.park(transaction, [(item.position, item.stream_id, fault)])
+            if await transaction.fetch(_SQL.checks_remove, item.position) and stored is not None:
+                await self.queue.park(transaction, [(item.position, stored.stream_id, fault)])

@@ -32,7 +32,13 @@ def uploads(references: Sequence[Reference], stored: Mapping[str, StoredObject])
 
 
 def flag(claim: Claim, document_id: str, reason: str, detail: str) -> list[DocumentFlagged]:
-    """Record what a check found in a document; the same reason twice changes nothing."""
+    """Record what a check found in a document of the claim's.
+
+    The same reason twice changes nothing, and neither does a document that the claim lacks.
+    """
+    attached = claim.attached.documents if claim.attached is not None else ()
+    if document_id not in {one.document_id for one in attached}:
+        return []
     if any((one.document_id, one.reason) == (document_id, reason) for one in claim.flags):
         return []
     return [DocumentFlagged(claim.claim_id, document_id, reason, detail)]

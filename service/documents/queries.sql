@@ -1,3 +1,16 @@
+-- name: checks_attached
+-- The events by which documents were attached, by their positions ($1), as they are stored.
+select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac
+from unnest($1::bigint[]) as asked (position)
+cross join lateral (
+    select i.position, i.append_id from ledger.log as i where i.position = asked.position offset 0
+) as l
+cross join lateral (
+    select i.append_id, i.originator_id, i.originator_version, i.topic, i.state, i.mac
+    from ledger.events as i where i.append_id = l.append_id offset 0
+) as e
+where e.topic = 'DocumentsAttached'
+
 -- name: checks_done
 -- A document was checked.
 delete from ledger.document_checks where position = $1 and document_id = $2
@@ -6,12 +19,9 @@ delete from ledger.document_checks where position = $1 and document_id = $2
 -- Is any check due? Takes no lock and draws no transaction id.
 select 1 from ledger.document_checks where next_attempt_at <= $1 limit 1
 
--- name: checks_erased
--- A row if the document's claim was erased, which deletes its objects.
-select 1 from ledger.claim_documents where document_id = $1 and erased
-
 -- name: checks_note
--- Documents to check, due since they were attached.
+-- Documents to check, due since they were attached. What a row has beside position, document and times
+-- is for processes of an earlier release, which may take it: this one reads the event.
 insert into ledger.document_checks (
     position, stream_id, next_attempt_at, partner_id, claim_id, document_id, storage_path, mime_type,
     size, generation, noted_at
@@ -46,8 +56,7 @@ update ledger.document_checks set attempts = attempts + 1, next_attempt_at = $3
 where
     position = any(array(select d.position from due as d))
     and (position, document_id) in (select d.position, d.document_id from due as d)
-returning
-    position, document_id, stream_id, claim_id, storage_path, mime_type, size, generation, attempts
+returning position, document_id, attempts
 
 -- name: checks_turn
 -- Draws the partner, of those who have a check that is due, whose turn it is.

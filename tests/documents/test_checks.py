@@ -5,6 +5,8 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
+from psycopg.types.json import Jsonb
+from structlog.testing import capture_logs
 
 from service.core.clock import system_clock
 from service.core.retries import ATTEMPTS_MAX
@@ -246,8 +248,56 @@ async def test_an_object_that_is_gone_is_set_aside_unless_its_claim_was_erased(o
     await one.attach(2, b=None)
     erased = PersonalDataErased("clm_2", UUID(int=2), "asked")
     await one.append(2, 2, erased)
+    owner.execute("update live.claim_documents set erased = not erased")  # no row decides that
     await one.pass_days(1)
     assert (left(owner), await one.parked()) == (0, [(2, MISSING)])
+
+
+FORGED = "insert into live.document_checks select (jsonb_populate_record(d, %s)).* from {} as d"
+ALTERED = {
+    "mime_type": "image/png",
+    "storage_path": "b",
+    "size": 3,
+    "generation": 8,
+    "claim_id": "clm_3",
+    "stream_id": str(UUID(int=3)),
+}
+SAID = "Mr Smith is a fraud"
+ANOTHER = {"document_id": SAID}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [ALTERED, ALTERED | ANOTHER, ANOTHER | {"position": 999}, ANOTHER | {"position": 1}, ANOTHER],
+)
+async def test_a_row_decides_nothing_that_an_event_says(one, owner, row):
+    """What is checked is what the claim's event attached; a row without one is dropped."""
+    await one.attach(1, a=PDF)
+    owner.execute("set role claim_ledger_live")
+    owner.execute("create temporary table queued as table live.document_checks")
+    owner.execute("delete from live.document_checks")
+    owner.execute(FORGED.format("queued"), [Jsonb(row)])
+    one.bucket.objects["b", 8] = b"MZ" + MALICIOUS
+    await one.attach(3)
+    with capture_logs() as logged:
+        await one.pass_days(1)
+    assert [await one.flags(claim) for claim in (1, 3)] == [[], []]
+    assert (left(owner), await one.parked()) == (0, [])
+    assert one.bucket.asked == ([] if ANOTHER.items() <= row.items() else [("a", 0, len(PDF))])
+    told = [line["event"] for line in logged if line["event"].startswith("document check")]
+    assert told == (["document check dropped"] if ANOTHER.items() <= row.items() else [])
+    assert SAID not in str(logged)
+
+
+async def test_a_row_decides_nothing_about_what_is_set_aside(one, owner):
+    """The event that attached a document is parked in its own stream."""
+    one.bucket.failing = {"a"}
+    await one.attach(1, a=PDF)
+    owner.execute("update live.document_checks set stream_id = gen_random_uuid()")
+    await one.pass_days()
+    assert await one.parked() == [(2, "StorageUnavailable")]
+    streams = owner.execute("select stream_id from live.parked").fetchall()
+    assert streams == [(UUID(int=1),)]
 
 
 async def test_another_generation_is_not_what_was_linked(one):

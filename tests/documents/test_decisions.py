@@ -1,10 +1,17 @@
+import msgspec
 import pytest
 
 from service.claims.decisions import Upload
 from service.core.errors import Refusal
 from service.documents import decisions
 from service.documents.paths import Reference
-from service.facts.claims import Document
+from service.facts.claims import (
+    ClaimCreated,
+    Document,
+    DocumentFlagged,
+    DocumentsAttached,
+    fold,
+)
 from service.storage.port import StoredObject
 
 PDF = "application/pdf"
@@ -66,3 +73,16 @@ def test_another_mime_type_is_a_fault_of_its_entry():
             f"[2].mime_type: the file was uploaded as {PDF}",
         ]
     }
+
+
+def test_only_a_document_of_the_claims_is_flagged_and_once_for_each_reason():
+    """Whatever a check was asked to look at."""
+    attached = DocumentsAttached("clm_1", [Document("doc_a", "path/a", PDF, 1, 1, "crc")])
+    claim = fold([ClaimCreated("clm_1", "ptn_1", "ent_1", "c-1", "fingerprint"), attached])
+    (found,) = decisions.flag(claim, "doc_a", "malware", "Eicar")
+    assert found == DocumentFlagged("clm_1", "doc_a", "malware", "Eicar")
+    flagged = msgspec.structs.replace(claim, flags=(found,))
+    assert decisions.flag(flagged, "doc_a", "malware", "Another") == []
+    assert decisions.flag(claim, "doc_b", "malware", "Eicar") == []
+    unattached = msgspec.structs.replace(claim, attached=None)
+    assert decisions.flag(unattached, "doc_a", "malware", "Eicar") == []
