@@ -14,7 +14,7 @@ from service.archive.directory import DirectoryArchive
 from service.archive.port import Archive, ArchiveUnavailable, OpenArchive
 from service.facts.caller import Mode
 from service.storage.lazy import lazy_storage
-from service.storage.port import Storage, StorageUnavailable
+from service.storage.port import NoBucket, Storage
 
 if TYPE_CHECKING:
     from service.storage.google import GoogleObjectStore
@@ -42,7 +42,7 @@ def storage_for(settings: Settings, bucket: str | None) -> Storage:
 
 
 def _no_bucket() -> Storage:
-    raise StorageUnavailable("no bucket is set")
+    raise NoBucket("no bucket is set")
 
 
 def _by_key(key_file: Path, endpoint: str | None, bucket: str) -> Storage:

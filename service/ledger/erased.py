@@ -37,7 +37,10 @@ async def erased(
 
 
 async def told(
-    fetch: Callable[..., Awaitable[Sequence[Row]]], streams: Sequence[UUID], topic: str
+    fetch: Callable[..., Awaitable[Sequence[Row]]],
+    streams: Sequence[UUID],
+    topic: str,
+    bytes_max: int = _BYTES_MAX,
 ) -> Sequence[Row]:
     """Return the few events of one topic in some streams, whoever wrote them."""
-    return await fetch(_SQL.told, streams, topic, _BYTES_MAX)
+    return await fetch(_SQL.told, streams, topic, bytes_max)

@@ -4,12 +4,13 @@ from datetime import timedelta
 from typing import Final, NamedTuple
 
 from service.documents import paths
-from service.facts.claims import ClaimCreated
+from service.facts.claims import ClaimCreated, DocumentsAttached
+from service.ledger.erased import told
 from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.sql import queries
-from service.privacy.aside import begun_aside
+from service.privacy.aside import begun_aside, set_aside
 from service.privacy.erasures import Subject
-from service.storage.port import ObjectStore
+from service.storage.port import NoBucket, ObjectStore
 
 URL_LIFE_MAX: Final = timedelta(hours=1)
 """An upload URL lives for 15 minutes, and a slow upload ends a little later."""
@@ -32,28 +33,39 @@ class StoredDocuments:
     """The documents of one mode: its table of uploads and its bucket."""
 
     def __init__(self, ledger: Ledger, store: ObjectStore) -> None:
-        """`store` is asked only where a claim has uploads."""
+        """Take what the events and the table of uploads are in, and the bucket's store."""
         self._ledger = ledger
         self._store = store
 
     async def remove(self, claim: Subject) -> Removed:
         """Delete every object under a claim's paths, linked or not; raises StorageUnavailable.
 
-        Where the table of uploads names other paths, of which an altered row may be another
-        claim's, their objects are left.
+        The store itself is asked which there are: rows may have been lost or altered. Where the
+        table of uploads names other paths, of which an altered row may be another claim's, their
+        objects are left.
         """
         rows = await self._ledger.database.reads.fetch(_SQL.uploads_of_claim, claim.stream_id)
-        if not rows:
-            return Removed(0, 0)
         own = await self._prefix(claim)
-        foreign = sum(not row["storage_path"].startswith(own) for row in rows) if own else len(rows)
-        gone = left = 0
-        if own and foreign < len(rows):
-            gone, left = await self._empty(own)
+        foreign = sum(not (own and row["storage_path"].startswith(own)) for row in rows)
+        try:
+            gone, left = await self._empty(own) if own else Removed(0, 0)
+        except NoBucket:
+            if rows or await self._is_linked(claim):
+                raise
+            return Removed(0, 0)
         if not left + foreign:
             before = self._ledger.clock() - URL_LIFE_MAX
             await self._ledger.database.writes.fetch(_SQL.forget_uploads, claim.stream_id, before)
         return Removed(gone, left + foreign)
+
+    async def _is_linked(self, claim: Subject) -> bool:
+        """Return whether an event of this service says that a claim has documents."""
+        stream, topic = claim.stream_id, DocumentsAttached.__name__
+        fetch = self._ledger.database.background.fetch
+        rows = await told(fetch, [stream], topic, CLAIM_BYTES_MAX)
+        binding = await self._ledger.placing((row["append_id"], row["mac"]) for row in rows)
+        aside = [one.topic async for _, one in set_aside(self._ledger, stream=stream)]
+        return topic in aside or bool(binding.ours(rows))
 
     async def _prefix(self, claim: Subject) -> str | None:
         """Return what a claim's paths begin with, as its event has it; None: it has none."""

@@ -12,6 +12,10 @@ class StorageUnavailable(Exception):
     """
 
 
+class NoBucket(StorageUnavailable):
+    """The settings name no bucket, so that this process has no store to ask."""
+
+
 class ShareFull(StorageUnavailable):
     """The caller's own calls held all that one caller may have at once: no fault of the store."""
 

@@ -8,12 +8,16 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from service.app.storage import storage_for
 from service.archive.port import ArchiveUnavailable
 from service.core.errors import Refusal
 from service.documents.sweep import Sweep
 from service.documents.verify import verify
+from service.privacy.documents import StoredDocuments
 from service.privacy.erasure_list import subject_of
 from service.privacy.erasures import Erasures, KeysRemain
+from service.storage.port import NoBucket
+from tests.document_store import Counted
 from tests.progress import Shown
 from tests.world import STAFF
 
@@ -128,6 +132,48 @@ async def test_documents_are_removed_and_reported_as_erased(privacy):
     assert (done.objects.objects, done.objects.left) == (2, 0)
     assert [(one.fault, one.document["erased"]) for one in checked] == [(None, True)]
     assert await live.storage.store.under("entities/") == {}
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        "delete from live.uploads",
+        "update live.uploads set claim_stream = gen_random_uuid(), minted_at = 'infinity'",
+    ],
+)
+async def test_no_row_hides_documents_from_an_erasure(privacy, owner, alter):
+    """Storage is asked what a claim has, once: rows of uploads may be gone or wrong."""
+    partner, entity_id, _, made = await claim_with_document(privacy)
+    await privacy.documents.uploaded(partner, entity_id)
+    live = privacy.service.modes["live"]
+    store = Counted(live.storage.store)
+    await asyncio.to_thread(owner.execute, "set role claim_ledger_live")
+    await asyncio.to_thread(owner.execute, alter)
+    await privacy.parts().erasures.erase(await privacy.claim(made["claim_id"]), "case 1", STAFF)
+    removed = await StoredDocuments(live.ledger, store).remove(
+        await privacy.claim(made["claim_id"])
+    )
+    assert (removed, len(store.asked)) == ((2, 0), 1)
+    assert await store.under("entities/") == {}
+
+
+async def test_only_a_claim_without_documents_is_erased_without_a_bucket(privacy, owner):
+    """An installation without buckets has none. A command without the setting is told of it."""
+    partner, entity_id, _, made = await claim_with_document(privacy)
+    bare = (await partner.claim(entity_id, "case-2")).json()
+    minted = (await partner.claim(entity_id, "case-3")).json()
+    await privacy.documents.mint(partner, entity_id, "case-3")
+    owner.execute(
+        "delete from live.uploads where claim_stream in"
+        " (select stream_id from live.claim_list where claim_id = %s)",
+        [made["claim_id"]],
+    )
+    nowhere = storage_for(privacy.service.settings, None).store
+    documents = StoredDocuments(privacy.service.modes["live"].ledger, nowhere)
+    for claim in (made, minted):
+        with pytest.raises(NoBucket, match="no bucket is set"):
+            await documents.remove(await privacy.claim(claim["claim_id"]))
+    assert await documents.remove(await privacy.claim(bare["claim_id"])) == (0, 0)
 
 
 async def test_an_object_that_comes_back_is_a_finding_until_it_is_erased_again(privacy):
