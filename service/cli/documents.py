@@ -1,11 +1,14 @@
 """`claim-ledger documents`."""
 
 import re
+from collections.abc import Collection
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import click
 
+from service.app.bootstrap import Service
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.unread import without_effect
@@ -14,6 +17,7 @@ from service.core.counted import counted
 from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.verify import verify as verified
 from service.ledger.decoding import Unread
+from service.privacy.erasure_list import ErasureList
 
 HOURS_MIN: Final = 1
 """An upload URL is valid for 15 minutes, and a slow upload ends a little later."""
@@ -72,22 +76,33 @@ async def sweep(target: Target, older_than: timedelta, *, dry_run: bool) -> Fiel
 
     That none does is read from the log, each time: the read model may have lost rows. An upload
     that only an event names that this service did not write is kept: `unread` lists the event, and
-    the command exits with 1.
+    the command exits with 1. What an event names that was set aside is kept, too, because it can be
+    taken back: `set_aside` counts it.
     """
+    service = target.service
     modes: list[Fields] = []
     unread: list[Unread] = []
     events: list[Fields] = []
-    for mode, ledger in target.service.modes.items():
-        before = await ledger.ledger.database.not_ahead(target.service.clock()) - older_than
-        sweeping = Sweep(ledger.ledger, ledger.storage.store, before, dry_run=dry_run)
+    for mode, ledger in service.modes.items():
+        before = await ledger.ledger.database.not_ahead(service.clock()) - older_than
+        listed = partial(_listed, service, mode)
+        sweeping = Sweep(ledger.ledger, ledger.storage.store, before, listed, dry_run=dry_run)
         try:
-            modes.append({"mode": mode} | _counts(await sweeping.run(progress)))
+            counts = _counts(await sweeping.run(progress))
+            modes.append({"mode": mode} | counts | {"set_aside": sweeping.set_aside})
         except (StillLinked, AnotherSweep) as error:
             raise click.ClickException(f"{mode}: {error}") from error
         unread += sweeping.unread
         events += [{"mode": mode} | one._asdict() for one in sweeping.unread]
     answer = {"dry_run": dry_run, "modes": modes, "unread": events}
     return Findings(answer, without_effect(unread)) if unread else answer
+
+
+async def _listed(service: Service, mode: str, claims: Collection[str]) -> Collection[str]:
+    """Return those of some claims that the list of erasures has; where there is no list, none."""
+    if service.archive is None:
+        return ()
+    return await ErasureList(service.archive, service.secrets.get).those_of(mode, claims)
 
 
 def _counts(swept: list[Swept]) -> dict[str, int]:

@@ -2,22 +2,25 @@
 
 Each takes four steps, so that an interrupted sweep loses nothing and leaves nothing for ever:
 1. under the claim's lock, mark the upload, unless a claim references it by now;
-2. once all are marked, read from the log that none does: rows may have been lost or altered;
+2. once all are marked, read that none does from the log and from what was set aside of it: rows may
+   have been lost or altered, and what was set aside can be taken back;
 3. delete its object;
 4. delete its row. The next sweep resumes with every marked upload that still has a row.
 """
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
     Awaitable,
     Callable,
     Collection,
+    Container,
     Sequence,
 )
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
@@ -25,8 +28,11 @@ from uuid import UUID
 from service.core.progress import Advance, Show
 from service.facts.claims import DocumentsAttached
 from service.facts.privacy import PersonalDataErased
+from service.ledger.aside import set_aside
 from service.ledger.database import Row
 from service.ledger.decoding import Unread
+from service.ledger.erased import erased
+from service.ledger.events import Unreadable
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
@@ -58,6 +64,10 @@ class AnotherSweep(Exception):
     """Another sweep of the same mode is running. Nothing was changed."""
 
 
+Listed = Callable[[Collection[str]], Awaitable[Container[str]]]
+"""Returns those of some claims, by their ids, that the list of erasures has."""
+
+
 class Swept(NamedTuple):
     """What happened to one upload, or would happen; `found` is its object, if there was one."""
 
@@ -69,20 +79,34 @@ class Sweep:
     """A sweep of one mode, of uploads minted before a moment."""
 
     def __init__(
-        self, ledger: Ledger, store: ObjectStore, before: datetime, *, dry_run: bool
+        self,
+        ledger: Ledger,
+        store: ObjectStore,
+        before: datetime,
+        listed: Listed,
+        *,
+        dry_run: bool,
     ) -> None:
-        """`before` is at least an hour ago: no upload may be under way with a URL that old."""
+        """`before` is at least an hour ago: no upload may be under way with a URL that old.
+
+        `listed` is asked about claims whose events were set aside: such a one is erased without an
+        event.
+        """
         self._ledger = ledger
         self._store = store
         self._before = before
+        self._listed = listed
         self._dry_run = dry_run
         self.unread: list[Unread] = []
         """Events that this service did not write. Uploads that they name are kept."""
+        self.set_aside = 0
+        """How many uploads are kept because an event of this service names them that was set
+        aside."""
 
     async def run(self, show: Show) -> list[Swept]:
         """Sweep, and `show` how far it is.
 
-        Raises StorageUnavailable, StillLinked, or AnotherSweep.
+        Raises StorageUnavailable, ArchiveUnavailable, StillLinked, or AnotherSweep.
         """
         name = self._ledger.name
         async with self._alone():
@@ -144,8 +168,9 @@ class Sweep:
         """Return the uploads that no event names; the marks of others are taken back.
 
         What no event names when all are marked, none will: whoever makes a claim looks for marks.
-        An event that this service did not write links nothing, and is added to `unread`. What it
-        names is kept nevertheless, because nothing brings a deleted object back.
+        What was set aside is read after the log, because it stays there when it is taken back. An
+        event that this service did not write links nothing, and is added to `unread`. What it names
+        in the log is kept nevertheless, because nothing brings a deleted object back.
 
         Raises StillLinked, with every mark taken back, where a claim's event names an upload.
         """
@@ -160,8 +185,34 @@ class Sweep:
                 f"{len(linked)} claims refer to uploads that the read model claim_documents has "
                 f"lost, such as {first}: `projections rebuild claim_documents`, and sweep again"
             )
-        await self._unforget(by_others)
-        return [one for one in uploads if one["storage_path"].encode() not in by_others]
+        aside = await self._named_aside(sought)
+        self.set_aside = len(aside)
+        kept = by_others | aside
+        await self._unforget(kept)
+        return [one for one in uploads if one["storage_path"].encode() not in kept]
+
+    async def _named_aside(self, sought: set[bytes]) -> set[bytes]:
+        """Return which of the paths are named by events of this service that were set aside.
+
+        Not those of claims that were erased.
+        """
+        ledger, paths = self._ledger, defaultdict[tuple[UUID, str], set[bytes]](set)
+        async for _, stored in set_aside(ledger, '"entities/'):
+            if named := sought.intersection(_PATH.findall(stored.state)):
+                claim_id = ""
+                with suppress(Unreadable):  # of a later release: it is kept
+                    event, _ = ledger.codec.decode(*stored[2:6])
+                    claim_id = event.claim_id if isinstance(event, DocumentsAttached) else ""
+                paths[stored.stream_id, claim_id] |= named
+        # A stream may have begun again since, with another claim: each is asked about by itself.
+        listed = await self._listed({claim_id for _, claim_id in paths})
+        fetch, binding = ledger.database.background.fetch, await ledger.binding()
+        gone = await erased(fetch, binding, {stream for stream, _ in paths})
+        kept = set[bytes]()
+        for (stream, claim_id), named in paths.items():
+            if stream not in gone and claim_id not in listed:
+                kept |= named
+        return kept
 
     async def _named(self, sought: set[bytes], show: Show) -> tuple[dict[UUID, bytes], set[bytes]]:
         """Return which of the paths that are `sought` the log names.
@@ -170,7 +221,7 @@ class Sweep:
         events of others name.
         """
         ledger, linked, by_others = self._ledger, dict[UUID, bytes](), set[bytes]()
-        erased, unread = set[UUID](), list[Unread]()
+        gone, unread = set[UUID](), list[Unread]()
         topics = (DocumentsAttached, PersonalDataErased)
         with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
             async for rows in each_of(ledger, topics, advance):
@@ -181,14 +232,14 @@ class Sweep:
                     named = sought.intersection(_PATH.findall(state))
                     is_ours = (is_erasure or named) and binding.ours([row])
                     if is_ours and is_erasure:
-                        erased.add(stream)
+                        gone.add(stream)
                     elif is_ours:
                         linked[stream] = min(named)
                     elif named:
                         by_others |= named
                         unread.append(Unread(0, append_id, stream, version, NOT_OURS))
         self.unread = await placed(ledger, unread)
-        return {one: path for one, path in linked.items() if one not in erased}, by_others
+        return {one: path for one, path in linked.items() if one not in gone}, by_others
 
     async def _unforget(self, paths: Collection[bytes]) -> None:
         if paths and not self._dry_run:

@@ -380,6 +380,23 @@ select 1, true, $4, $3
 where (select count(*) from drawn) = cardinality($1::text[])
 on conflict do nothing
 
+-- name: set_aside
+-- Events after one ($1) that were set aside with a MAC, at most $2, and what the MAC is of: those whose
+-- state has $3 somewhere (any has what is empty), of one stream ($4) or all.
+select
+    s.id, s.append_id, s.originator_id, s.originator_version, s.topic,
+    ledger.event_digest(s.originator_id, s.originator_version, s.topic, s.state) as digest, s.mac
+from ledger.set_aside as s
+where
+    s.id > $1 and position($3::bytea in s.state) > 0 and octet_length(s.mac) <= 64
+    and s.originator_id = coalesce($4::uuid, s.originator_id)
+order by s.id
+limit $2
+
+-- name: set_aside_state
+-- What was set aside under an id, as it is stored.
+select state from ledger.set_aside where id = $1
+
 -- name: stream
 -- One stream, oldest first, with the data key of its subject where the events need it.
 select e.append_id, e.originator_version, e.topic, e.state, e.mac

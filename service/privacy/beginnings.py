@@ -7,10 +7,11 @@ a restore from before its first registration.
 from hashlib import sha256
 from uuid import UUID
 
+from service.ledger.aside import Fetch
 from service.ledger.codec import happened_at
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
-from service.privacy.aside import Fetch, begun_aside
+from service.privacy.aside import begun_aside
 from service.privacy.erasure_list import ListedErasure
 
 _SQL = queries("service.privacy")

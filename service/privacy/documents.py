@@ -5,10 +5,11 @@ from typing import Final, NamedTuple
 
 from service.documents import paths
 from service.facts.claims import ClaimCreated, DocumentsAttached
+from service.ledger.aside import set_aside
 from service.ledger.erased import told
 from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.sql import queries
-from service.privacy.aside import begun_aside, set_aside
+from service.privacy.aside import begun_aside
 from service.privacy.erasures import Subject
 from service.storage.port import NoBucket, ObjectStore
 

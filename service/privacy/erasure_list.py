@@ -7,7 +7,8 @@ or replaced since.
 
 import hmac
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final, Literal
 from uuid import UUID
@@ -103,6 +104,18 @@ class ErasureList:
     async def names(self, ledger: str | None = None) -> list[str]:
         """Return the names of all entries, or of one ledger's, oldest first in each ledger."""
         return await self._archive.names(PREFIX if ledger is None else f"{PREFIX}{ledger}/")
+
+    async def those_of(self, ledger: str, subjects: Collection[str]) -> set[str]:
+        """Return those of some subjects whose erasure this service listed.
+
+        Raises ArchiveUnavailable.
+        """
+        found = set[str]()
+        for name in await self.names(ledger) if subjects else ():
+            if subject_of(name) in subjects:
+                with suppress(EntryUnreadable):
+                    found.add((await self.read(name)).subject)
+        return found
 
     async def read(self, name: str) -> ListedErasure:
         """Return an entry; raises EntryUnreadable, such as WithoutMac, and ArchiveUnavailable."""

@@ -26,6 +26,7 @@ from service.facts.claims import ClaimCreated
 from service.facts.connections import ConnectLinkRedeemed, connection_stream, link_stream
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.privacy import PersonalDataErased
+from service.ledger.aside import Fetch, set_aside
 from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, transaction_on
 from service.ledger.decoding import Unread
@@ -39,7 +40,7 @@ from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
-from service.privacy.aside import Fetch, begun_aside, set_aside
+from service.privacy.aside import begun_aside
 from service.privacy.beginnings import digest_of, first_state, is_of
 from service.privacy.erasure_list import ErasureList, Kind, ListedErasure, subject_of
 from service.privacy.genuine import Genuine

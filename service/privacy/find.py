@@ -12,13 +12,13 @@ import msgspec
 
 from service.core.progress import Advance
 from service.facts.onboardings import OnboardingStarted
+from service.ledger.aside import set_aside
 from service.ledger.database import Row
 from service.ledger.decoding import StoredEvent, Unread, described
 from service.ledger.encryption import DecryptionFailed
 from service.ledger.events import Recorded, Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
-from service.privacy.aside import set_aside
 from service.privacy.log_pages import SECONDS_MAX, each_page
 from service.privacy.text_search import Sought
 

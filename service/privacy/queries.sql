@@ -315,23 +315,6 @@ update ledger.sign_in_links as k set wrapped = anew.wrapped, master_key_id = $3
 from unnest($1::text[], $2::bytea[]) as anew (name, wrapped)
 where k.link_id = anew.name
 
--- name: set_aside
--- Events after one ($1) that were set aside with a MAC, at most $2, and what the MAC is of: those whose
--- state has $3 somewhere (any has what is empty), of one stream ($4) or all.
-select
-    s.id, s.append_id, s.originator_id, s.originator_version, s.topic,
-    ledger.event_digest(s.originator_id, s.originator_version, s.topic, s.state) as digest, s.mac
-from ledger.set_aside as s
-where
-    s.id > $1 and position($3::bytea in s.state) > 0 and octet_length(s.mac) <= 64
-    and s.originator_id = coalesce($4::uuid, s.originator_id)
-order by s.id
-limit $2
-
--- name: set_aside_state
--- What was set aside under an id, as it is stored.
-select state from ledger.set_aside where id = $1
-
 -- name: settle_mail
 -- Mail that waits for an entity's person is not sent: of its onboarding, or about its claims' stages.
 -- One that is on its way is waited for. What is both waiting and theirs is found by sorting: there may be

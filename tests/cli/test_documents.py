@@ -116,7 +116,7 @@ def test_a_sweep_deletes_old_unclaimed_uploads(team, demo):
     never_came, fresh = Upload(team, demo).age(), Upload(team, demo).put()
     assert linked.claim().status_code == 201
     linked.age()
-    counts = {"mode": "live", "uploads": 2, "objects": 1, "bytes": 15, "kept": 0}
+    counts = {"mode": "live", "uploads": 2, "objects": 1, "bytes": 15, "kept": 0, "set_aside": 0}
     dry = team.do("documents", "sweep", "--older-than", "7d", "--dry-run")
     assert (dry["dry_run"], dry["modes"][0], orphan.object()) == (True, counts, 200)
     swept = team.do("documents", "sweep", "--older-than", "168h")

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from inspect import unwrap
 from typing import Any
@@ -55,12 +55,17 @@ class Interposed:
         self._inner.close()
 
 
+async def none_listed(_claims: Collection[str]) -> Collection[str]:
+    """Return that no erasure is listed."""
+    return ()
+
+
 def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) -> Sweep:
     """Return a sweep of every live upload, however young."""
     live = documents.world.service.modes["live"]
     before = documents.world.service.clock() + more.get("ahead", timedelta(seconds=1))
     store = more.get("store", live.storage.store)
-    return kind(live.ledger, store, before, dry_run=more.get("dry_run", False))
+    return kind(live.ledger, store, before, none_listed, dry_run=more.get("dry_run", False))
 
 
 async def swept(documents: Documents, **more: Any) -> list[Swept]:

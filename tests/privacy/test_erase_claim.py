@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from datetime import timedelta
+from functools import partial
 
 import psycopg
 import pytest
@@ -278,7 +279,13 @@ async def test_a_sweep_takes_what_an_erased_claim_left(privacy, database_url):
     subject = await privacy.claim(made["claim_id"])
     await privacy.parts().erasures.erase(subject, "case 1", STAFF)  # cut off before storage
     later = privacy.service.clock() + timedelta(hours=1)
-    swept = await Sweep(live.ledger, live.storage.store, later, dry_run=False).run(Shown())
+    swept = await Sweep(
+        live.ledger,
+        live.storage.store,
+        later,
+        partial(privacy.listed.those_of, "live"),
+        dry_run=False,
+    ).run(Shown())
     with psycopg.connect(database_url) as owner:
         left = owner.execute("select count(*) from live.uploads").fetchone()
     assert [(one.is_gone, one.found.name) for one in swept] == [(True, ref["storage_path"])]

@@ -1,10 +1,18 @@
 """What somebody had set aside holds personal data, too: it is found and erased."""
 
+from datetime import timedelta
+from inspect import unwrap
+from uuid import uuid4
+
 import pytest
 
+from service.cli import documents
+from service.cli.target import Target
+from service.documents.verify import verify
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
 from service.ledger.sequencer import Sequencer
-from tests.document_store import documents_on
+from tests.document_store import documents_on, reference_to
+from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.privacy.team import Privacy
 from tests.world import STAFF
 
@@ -106,3 +114,46 @@ async def test_what_was_done_again_is_another_claim(privacy, partner, entity_id,
     owner.execute(HIDE)
     assert await privacy.parts().erasures.claim(first) is None
     assert (await privacy.claim(second)).subject_id == second
+
+
+async def test_a_sweep_keeps_what_can_be_taken_back(privacy, partner, entity_id, owner):
+    """The claim has its documents again. What others had set aside keeps nothing."""
+    reference = await privacy.documents.uploaded(partner, entity_id, "c1")
+    orphan = await privacy.documents.uploaded(partner, entity_id, "c2")
+    await partner.claim(entity_id, "c1", document_refs=[reference])
+    state = b'{"data": {"documents": [{"storage_path": "%b"}]}}' % orphan["storage_path"].encode()
+    live = privacy.service.modes["live"]
+    await write_foreign(live.ledger, RawEvent(uuid4(), 1, "DocumentFlagged", state))
+    owner.execute(HIDE)
+    counts = {"uploads": 1, "objects": 1, "kept": 1, "set_aside": 1}
+    for dry_run in (True, False):
+        (swept, _) = (await sweep(privacy, dry_run=dry_run))["modes"]
+        assert swept.items() >= counts.items()
+    for topic in ("ClaimCreated", "DocumentsAttached"):
+        await take_back(live.ledger, await aside(privacy, topic), "hidden", STAFF)
+    faults = [one.fault async for one in verify(live.claim_documents, live.storage.store)]
+    assert faults == [None]
+
+
+async def test_a_sweep_takes_what_was_set_aside_of_an_erased_claim(
+    privacy, partner, entity_id, owner
+):
+    """Erased without an event, by its entry in the list; or with one, before it was set aside."""
+    minted = [await privacy.documents.mint(partner, entity_id, name) for name in ("c1", "c2")]
+    for nr, one in enumerate(minted, 1):
+        await privacy.documents.put(one)
+        made = await partner.claim(entity_id, f"c{nr}", document_refs=[reference_to(one)])
+        if nr == 1:
+            owner.execute(HIDE)
+        await privacy.erase_claim(made.json()["claim_id"])
+        await privacy.documents.put(one)  # through a URL that was still valid
+    owner.execute(HIDE)
+    (swept, _) = (await sweep(privacy))["modes"]
+    assert swept.items() >= {"uploads": 2, "objects": 2, "kept": 0, "set_aside": 0}.items()
+
+
+async def sweep(privacy, *, dry_run=False):
+    """Return what the command says that sweeps every upload, however young."""
+    assert documents.sweep.callback is not None
+    target = Target(privacy.service, STAFF)
+    return await unwrap(documents.sweep.callback)(target, timedelta(hours=-1), dry_run=dry_run)
