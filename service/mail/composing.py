@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from email.message import EmailMessage
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -17,7 +17,7 @@ from projections.connections.reader import access
 from service.facts.claims import ClaimCreated, ClaimStageChanged
 from service.facts.connections import EntityDisconnected
 from service.facts.endpoints import EndpointDisabled
-from service.facts.entities import EntityRegistered, entity_stream
+from service.facts.entities import EntityCorrected, EntityRegistered, entity_stream
 from service.facts.onboardings import OnboardingStarted
 from service.facts.onboardings import fold as fold_onboarding
 from service.facts.partners import ApiKeyIssued, ApiKeyRevoked, Partner, PartnerSettingsChanged
@@ -85,6 +85,9 @@ class SharedMail(NamedTuple):
 
     addressees: Sequence[str]
 
+
+VERSION_END: Final = 1 << 62
+"""Beyond every version of a stream."""
 
 Mail = Composed | SharedMail | None
 Compose = Callable[[Transaction, Row, datetime], Awaitable[Mail]]
@@ -243,11 +246,13 @@ class Composer:
         await hold_one(transaction, stream)
         business = await transaction.read_at(stream, 1, (EntityRegistered,))
         email = business.email if isinstance(business, EntityRegistered) else None
-        if email is None:
+        if not isinstance(business, EntityRegistered) or email is None:
             return None
-        partner_id, entity_id = claim["partner_id"], claim["entity_id"]
+        corrected = await transaction.read_last(stream, (EntityCorrected,), before=VERSION_END)
+        name = corrected.name if isinstance(corrected, EntityCorrected) else business.name
+        partner_id, entity_id = created.partner_id, created.entity_id
         letter = notices.stage_changed(
-            company_name=claim["name"],
+            company_name=name or "",
             stage=event.stage,
             claim=f"{self.public_url}/account/{entity_id}/{partner_id}/claims/{event.claim_id}",
         )

@@ -1,6 +1,6 @@
 -- name: claim_told
--- A claim whose person may be told where it is, and its business.
-select c.partner_id, c.entity_id, c.stage, e.name, e.stage_mails
+-- A claim whose person may be told where it is, its business, and whether they want to be told.
+select c.entity_id, c.stage, e.stage_mails
 from ledger.claim_list as c
 join ledger.entities as e on e.entity_id = c.entity_id
 where c.claim_id = $1

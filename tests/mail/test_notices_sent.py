@@ -6,9 +6,11 @@ from datetime import timedelta
 import pytest
 
 from service.core.clock import system_clock
+from service.facts.entities import EntityCorrected, entity_stream
 from service.ledger.events import Cause
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
+from service.ledger.writing import Append
 from service.mail.outbox import Outbox
 from service.mail.partner_notices import ADDRESSEES_MAX
 from service.mail.queueing import AccountMailSubscriber
@@ -266,6 +268,8 @@ async def test_customers_are_told_of_stages_if_they_want_it(quiet, owner):
     await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)  # changes nothing
     await live.claims.move(claim_id, "proceedings", STAFF)
     await live.claims.move(claim_id, "letter_before_action", STAFF)
+    owner.execute("update live.entities set name = 'Pay at once'")  # its events say what it is
+    owner.execute("update live.claim_list set partner_id = 'ptn_other'")
     subjects = await sent(quiet, await note_mail(quiet))
     assert subjects == {("baker@example.com", "A claim of Bakery has moved to a new stage"): 1}
     text = plain(mails(quiet)[0])
@@ -278,6 +282,25 @@ async def test_customers_are_told_of_stages_if_they_want_it(quiet, owner):
     assert sum((await sent(quiet, outbox)).values()) == 1
     chosen = owner.execute("select count(*) from live.events where topic = 'StageMailsChosen'")
     assert chosen.fetchone() == (2,)
+
+
+async def test_a_mail_about_a_stage_has_the_name_that_its_person_confirmed(quiet):
+    """As of the sending, from the business's events."""
+    partner = await quiet.partner()
+    live = quiet.service.modes["live"]
+    entity_id = await live.entities.add("Bakry", "baker@example.com", None, STAFF)
+    await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)
+    await partner.connect(entity_id)
+    claim_id = (await partner.claim(entity_id)).json()["claim_id"]
+    stream = entity_stream("live", entity_id)
+    async with live.ledger.transaction() as transaction:
+        (key,) = (await transaction.data_keys([stream])).values()
+        past = await transaction.read(stream)
+        events = [EntityCorrected(entity_id, "Bakery")]
+        await transaction.append(Append(stream, len(past), events, STAFF, key))
+    await live.claims.move(claim_id, "negotiation", STAFF)
+    subjects = await sent(quiet, await note_mail(quiet))
+    assert subjects == {("baker@example.com", "A claim of Bakery has moved to a new stage"): 1}
 
 
 async def test_a_row_has_nobody_told_of_anothers_claim(quiet, owner):
