@@ -27,6 +27,7 @@ from service.pages.visit import (
     CSRF_FIELD,
     REVIEW_FIELD,
     SEEN_FIELD,
+    STATUS_FIELD,
     VERSION_FIELD,
     cookie_of,
     host_cookie,
@@ -48,7 +49,7 @@ KEPT, PRESSED, LOST = "kept", "pressed", "lost"
 """With which of them the cookie begins: a form in which something was entered, one without
 anything to enter, and none, as it was too large. The page to sign in has no keys to open it."""
 
-_LOOKED_AT: Final = frozenset({VERSION_FIELD, REVIEW_FIELD, SEEN_FIELD})
+_LOOKED_AT: Final = frozenset({VERSION_FIELD, STATUS_FIELD, REVIEW_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
 newer ones, what a colleague did meanwhile would be overwritten unseen."""
 _DRAWN: Final = frozenset({"key_id", "endpoint_id", "proof"})

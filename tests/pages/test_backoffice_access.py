@@ -11,7 +11,7 @@ from service.facts.connections import connection_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.writing import Append
 from service.pages.formats import moment
-from service.pages.visit import REVIEW_FIELD
+from service.pages.visit import REVIEW_FIELD, STATUS_FIELD, VERSION_FIELD
 from service.people.sessions import Person
 from tests.pages.forms import forms_of
 from tests.pages.visitor import Visitor
@@ -246,7 +246,7 @@ async def test_a_decision_that_comes_too_late_saves_nothing(world, staff):
     page = f"/backoffice/partners/{partner_id}"
     form = forms_of((await staff.get(page)).text, page)[f"{page}/decline"]
     sent = form.posted({**form.fields, "reason": "No imprint.", "note": "Mine."})
-    version = int(form.hidden["version"])
+    version = int(form.hidden[STATUS_FIELD])
     by_colleague = {"website": "example.com", "expected_version": version}
     await world.service.partners.approve(partner_id, STAFF, **by_colleague)
     late = await staff.post(f"{page}/decline", **sent)
@@ -294,6 +294,29 @@ async def test_a_form_of_an_earlier_release_takes_no_review_away(world, staff, m
     known = await reviews.look(partner_id)
     found = (known.partner.status, known.review.note, list(known.review.checks))
     assert found == ("approved", "Theirs.", ["contact"])
+
+
+async def test_an_earlier_release_takes_no_review_of_this_one(world, staff):
+    """It would read the version of the status as the review's, and the website as a tick of it."""
+    partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+    page = f"/backoffice/partners/{partner_id}"
+    form = forms_of((await staff.get(page)).text, page)[f"{page}/approve"]
+    assert VERSION_FIELD not in form.hidden
+
+
+async def test_an_earlier_release_s_review_comes_back_about_the_status_as_it_is(world, staff):
+    """Its version is the review's: taken for the status, a decision with it came too late."""
+    await world.service.staff.add("team@example.com", STAFF)
+    partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+    page = f"/backoffice/partners/{partner_id}"
+    late = await staff.post(f"{page}/review", version="0", note="Old.", register="on")
+    assert late.status_code == 409
+    form = forms_of(late.text, page)[f"{page}/approve"]
+    answer = await staff.post(f"{page}/approve", **form.posted(form.fields))
+    assert answer.status_code == 303
+    known = await world.service.reviews.look(partner_id)
+    found = (known.partner.status, known.review.note, list(known.review.checks))
+    assert found == ("approved", "Old.", ["register"])
 
 
 async def test_a_fault_takes_the_focus(world, ids, staff):

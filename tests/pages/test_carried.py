@@ -23,7 +23,7 @@ from service.pages.carried import (
     form_key,
 )
 from service.pages.site_map import RoutedPage
-from service.pages.visit import COOKIE, KNOWN_COOKIE, SEEN_FIELD, VERSION_FIELD
+from service.pages.visit import COOKIE, KNOWN_COOKIE, SEEN_FIELD, STATUS_FIELD, VERSION_FIELD
 from service.pages.words import text
 from service.partners.wire import WORDS_CHARACTERS_MAX
 from service.people.ceremonies import CREDENTIAL
@@ -83,6 +83,8 @@ PROVED = {
     f"{BACKOFFICE}/partners/{{partner_id:str}}/approve",
 }
 """Those of FORMS that take a fresh proof."""
+LOOKED_AT = {VERSION_FIELD, STATUS_FIELD, SEEN_FIELD}
+"""Hidden fields that say what a form's sender looked at."""
 OF_NOTHING_SHARED = {
     "/account/mails",
     "/console/apply",
@@ -379,7 +381,7 @@ async def test_what_a_colleague_did_meanwhile_is_not_overwritten(people, monkeyp
             with row(place.route):
                 visitor = await Visitor(people.world).sign_in(place.email)
                 form = await form_at(visitor, place)
-                if not {VERSION_FIELD, SEEN_FIELD} & set(form.hidden):
+                if not LOOKED_AT & set(form.hidden):
                     continue
                 found.add(place.route)
                 sent, change = rows[place.route]
@@ -401,7 +403,7 @@ async def test_a_form_about_what_others_change_says_what_its_sender_looked_at(pe
     for place in people.places:
         if place.route in FORMS:
             form = await form_at(await Visitor(people.world).sign_in(place.email), place)
-            if not {VERSION_FIELD, SEEN_FIELD} & set(form.hidden):
+            if not LOOKED_AT & set(form.hidden):
                 silent.add(place.route)
     assert silent == OF_NOTHING_SHARED
 

@@ -19,7 +19,7 @@ from service.pages.gate import staff_cause
 from service.pages.proof import Proofs
 from service.pages.shell import lead_to, messages_of
 from service.pages.site_map import Html, PathText
-from service.pages.visit import REVIEW_FIELD, expected_version, form_of
+from service.pages.visit import REVIEW_FIELD, STATUS_FIELD, VERSION_FIELD, expected_version, form_of
 from service.pages.words import text
 from service.partners.wire import WORDS_CHARACTERS_MAX, PartnerApproval, PartnerNote, website_of
 
@@ -133,13 +133,15 @@ async def _sent(context: BackofficeContext, request: AnyRequest, partner_id: str
     """Return what a form holds; where an earlier release's has no review, the stored one's."""
     await context.partner_named(partner_id)
     form = form_of(request)
-    review_version, version = expected_version(request, REVIEW_FIELD), expected_version(request)
+    review_version = expected_version(request, REVIEW_FIELD)
+    version = expected_version(request, STATUS_FIELD if STATUS_FIELD in form else VERSION_FIELD)
     if REVIEW_FIELD in form:
         ticked = [check for check in CHECKS if f"check_{check}" in form]
         sent = Sent(form.get("note", ""), ticked, review_version, version)
-    elif "note" in form:  # an earlier release's review: outdated, whatever its version
-        ticked = [check for check in CHECKS if check in form]
-        return Sent(form["note"], ticked, review_version, version)
     else:
-        sent = stored_in(await context.reviews.look(partner_id))._replace(version=version)
+        stored = stored_in(await context.reviews.look(partner_id))
+        if "note" in form:  # an earlier release's review: outdated, whatever its version
+            ticked = [check for check in CHECKS if check in form]
+            return stored._replace(note=form["note"], checks=ticked, review_version=review_version)
+        sent = stored._replace(version=version)
     return sent._replace(website=form.get("website", ""), reason=form.get("reason", ""))
