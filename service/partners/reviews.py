@@ -27,10 +27,14 @@ class PartnerReviews:
 
     accounts: Ledger
 
-    async def look(self, partner_id: str) -> Reviewed:
-        """Return a partner and its review as their streams have them, personal fields opened."""
+    async def look(self, partner_id: str, version: int | None = None) -> Reviewed:
+        """Return a partner and its review as their streams have them, personal fields opened.
+
+        The review as it was at a version, if one is given.
+        """
         past = await self.accounts.fold(partner_stream(partner_id), PAST)
-        review = fold(await self.accounts.read(review_stream(partner_id)))
+        reviews = await self.accounts.read(review_stream(partner_id))
+        review = fold(one for one in reviews if version is None or one.version <= version)
         return Reviewed(past.partner, review, past.decisions)
 
     async def save(

@@ -15,6 +15,7 @@ from service.pages.visit import REVIEW_FIELD, STATUS_FIELD, VERSION_FIELD
 from service.people.sessions import Person
 from tests.pages.forms import forms_of
 from tests.pages.visitor import Visitor
+from tests.tables import every_row
 from tests.world import STAFF
 
 PAGES = (
@@ -215,7 +216,10 @@ async def test_a_decision_is_on_what_the_page_showed(world, staff):
 
 
 async def test_a_decision_saves_the_review(world, staff):
-    """What was written beside it is not lost; where a colleague saved another, nothing is done."""
+    """What was written beside it is not lost; where a colleague saved another, nothing is done.
+
+    The form then has theirs, but for what its sender changed.
+    """
     partners, reviews = world.service.partners, world.service.reviews
     await world.service.staff.add("team@example.com", STAFF)
     for deed, status, fields in (
@@ -231,12 +235,44 @@ async def test_a_decision_saves_the_review(world, staff):
         assert (late.status_code, "not the one that you opened" in late.text) == (409, True)
         assert (await partners.look(partner_id)).status == "pending"
         again = forms_of(late.text, page)[f"{page}/{deed}"]
-        assert again.posted(again.fields) == {**sent, REVIEW_FIELD: "1"}
+        assert again.posted(again.fields) == {**sent, REVIEW_FIELD: "1", "check_contact": "on"}
         answer = await staff.post(f"{page}/{deed}", **again.posted(again.fields))
         assert answer.status_code == 303
         known = await reviews.look(partner_id)
         found = (known.partner.status, known.review.note, list(known.review.checks))
-        assert found == (status, "Mine.", ["register"])
+        assert found == (status, "Mine.", ["register", "contact"])
+
+
+async def test_what_was_left_alone_of_a_review_is_as_a_colleague_saved_it(world, staff):
+    """Also where the form is sent again as it came back: ticks and notes that were never seen."""
+    await world.service.staff.add("team@example.com", STAFF)
+    reviews = world.service.reviews
+    theirs = (["website", "contact"], "Theirs.")
+    with every_row() as row:
+        for changed, checks, note in (
+            ({}, *theirs),
+            ({"note": "Mine."}, ["website", "contact"], "Mine."),
+            ({"check_website": ""}, ["contact"], "Theirs."),
+            (
+                {"check_register": "", "check_email_domain": "on"},
+                ["website", "email_domain", "contact"],
+                "Theirs.",
+            ),
+        ):
+            with row(changed):
+                partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+                page = f"/backoffice/partners/{partner_id}"
+                await reviews.save(partner_id, ["website", "register"], "First.", 0, STAFF)
+                form = forms_of((await staff.get(page)).text, page)[f"{page}/approve"]
+                await reviews.save(partner_id, *theirs, 1, STAFF)
+                filled = {**form.fields, "website": "example.com", **changed}
+                late = await staff.post(f"{page}/approve", **form.posted(filled))
+                again = forms_of(late.text, page)[f"{page}/approve"]
+                assert (late.status_code, again.fields["website"]) == (409, "example.com")
+                await staff.post(f"{page}/approve", **again.posted(again.fields))
+                known = await reviews.look(partner_id)
+                found = (known.partner.status, list(known.review.checks), known.review.note)
+                assert found == ("approved", checks, note)
 
 
 async def test_a_decision_that_comes_too_late_saves_nothing(world, staff):

@@ -65,6 +65,19 @@ async def test_nobody_overwrites_what_they_have_not_seen(service):
     assert (await service.reviews.look(partner_id)).review.note is None
 
 
+async def test_a_review_is_known_as_it_was(service):
+    """At each version; of none, and of what no version is, nothing was looked at."""
+    partner_id = await applied(service)
+    await service.reviews.save(partner_id, ["website"], "Anna's.", 0, ANNA)
+    await service.reviews.save(partner_id, ["contact"], "", 1, BEN)
+    looks = [await service.reviews.look(partner_id, version) for version in (-1, 0, 1, 2, 3)]
+    seen = [one.review for one in looks]
+    first, second = (["website"], "Anna's."), (["contact"], None)
+    assert [(list(one.checks), one.note) for one in seen] == [([], None)] * 2 + [first] + [
+        second
+    ] * 2
+
+
 async def test_the_note_is_erased_with_the_partner(world, owner):
     """It is stored under the partner's key alone: without that, ticks stay and the note is gone."""
     service = world.service

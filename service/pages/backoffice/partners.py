@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from litestar import get, post
 
 from service.facts.partners import TeamMember
-from service.facts.reviews import CHECKS
+from service.facts.reviews import CHECKS, Review
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.sql import queries
@@ -101,8 +101,9 @@ async def partner_page(
     """Return one partner's page; what was `sent` comes back with its `faults`, by field.
 
     `is_outdated`: somebody else has saved the review since. The form is then about what they saved,
-    which is shown. `is_decided`: a colleague has decided while somebody else's form was open.
-    `is_saved`: its review was saved, and it says more, which waits for a decision.
+    and shows it but for what was changed in it. `is_decided`: a colleague has decided while
+    somebody else's form was open. `is_saved`: its review was saved, and it says more, which waits
+    for a decision.
     """
     rows = await context.partner_list.partners(partner_id)
     if not rows:
@@ -111,7 +112,8 @@ async def partner_page(
     partner, review, decisions = reviewed
     sent = sent or stored_in(reviewed)
     if is_outdated or is_saved:
-        sent = sent._replace(review_version=review.version)
+        seen = await context.reviews.look(partner_id, sent.review_version)
+        sent = _on_stored(sent, seen.review, review)
     if is_decided:
         sent = sent._replace(version=partner.status_version)
     return backoffice_page(
@@ -145,6 +147,18 @@ def stored_in(reviewed: Reviewed) -> Sent:
     """Return the form of what is stored."""
     partner, review, _ = reviewed
     return Sent(review.note or "", list(review.checks), review.version, partner.status_version)
+
+
+def _on_stored(sent: Sent, seen: Review, stored: Review) -> Sent:
+    """Return a form on the stored review: as stored, but for what its sender changed of `seen`.
+
+    Otherwise it would undo, in its sender's name, what a colleague saved and they never saw.
+    """
+    changed = set(sent.checks) ^ set(seen.checks)
+    checks = [one for one in CHECKS if one in (sent.checks if one in changed else stored.checks)]
+    is_left = sent.note == (seen.note or "")
+    note = stored.note or "" if is_left else sent.note
+    return sent._replace(note=note, checks=checks, review_version=stored.version)
 
 
 def _person_id(member: TeamMember) -> str | None:
