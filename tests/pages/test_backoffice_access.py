@@ -232,7 +232,7 @@ async def test_a_decision_saves_the_review(world, staff):
         sent = form.posted({**form.fields, **fields, "note": "Mine.", "check_register": "on"})
         await reviews.save(partner_id, ["contact"], "Theirs.", 0, STAFF)
         late = await staff.post(f"{page}/{deed}", **sent)
-        assert (late.status_code, "not the one that you opened" in late.text) == (409, True)
+        assert (late.status_code, "saved or decided yet" in late.text) == (409, True)
         assert (await partners.look(partner_id)).status == "pending"
         again = forms_of(late.text, page)[f"{page}/{deed}"]
         assert again.posted(again.fields) == {**sent, REVIEW_FIELD: "1", "check_contact": "on"}
@@ -305,6 +305,37 @@ async def test_a_saved_review_keeps_what_a_decision_would_say(world, staff):
     assert (await staff.post(f"{page}/decline", **again.posted(again.fields))).status_code == 303
     known = await world.service.reviews.look(partner_id)
     assert (known.partner.status, known.review.note) == ("declined", "Mine.")
+
+
+async def test_a_saved_review_says_what_a_colleague_decided(world, staff):
+    """What a decision would say waits for none then; the form goes on about what is shown."""
+    partners, sent = world.service.partners, {"reason": "No imprint.", "note": "Mine."}
+    for decide, deed in ((partners.approve, "review"), (partners.decline, "approve")):
+        partner_id = await partners.add("Books", "p@example.com", STAFF)
+        page = f"/backoffice/partners/{partner_id}"
+        form = forms_of((await staff.get(page)).text, page)[f"{page}/review"]
+        await decide(partner_id, STAFF)
+        answer = await staff.post(f"{page}/review", **form.posted({**form.fields, **sent}))
+        told = [one in answer.text for one in ("A colleague decided", "Nothing has been decided")]
+        assert (answer.status_code, told) == (200, [True, False])
+        again = forms_of(answer.text, page)[f"{page}/{deed}"]
+        answer = await staff.post(f"{page}/{deed}", **again.posted(again.fields))
+        assert answer.status_code == 303
+        assert (await world.service.reviews.look(partner_id)).review.note == "Mine."
+
+
+async def test_a_review_that_is_not_saved_is_not_said_to_be_undecided(world, staff):
+    """Where a colleague decided alike meanwhile, and where a review alone was sent."""
+    await world.service.staff.add("team@example.com", STAFF)
+    for deed in ("approve", "review"):
+        partner_id = await world.service.partners.add("Books", "p@example.com", STAFF)
+        page = f"/backoffice/partners/{partner_id}"
+        form = forms_of((await staff.get(page)).text, page)[f"{page}/{deed}"]
+        first, second = [form.posted({**form.fields, "note": note}) for note in ("A.", "B.")]
+        assert (await staff.post(f"{page}/approve", **first)).status_code == 303
+        late = await staff.post(f"{page}/{deed}", **second)
+        told = [one in late.text for one in ("has not been saved", "decided yet")]
+        assert (late.status_code, told) == (409, [True, False])
 
 
 async def test_a_form_of_an_earlier_release_takes_no_review_away(world, staff, monkeypatch):

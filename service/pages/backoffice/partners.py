@@ -103,7 +103,7 @@ async def partner_page(
     `is_outdated`: somebody else has saved the review since. The form is then about what they saved,
     and shows it but for what was changed in it. `is_decided`: a colleague has decided while
     somebody else's form was open. `is_saved`: its review was saved, and it says more, which waits
-    for a decision.
+    for a decision, unless a colleague has decided.
     """
     rows = await context.partner_list.partners(partner_id)
     if not rows:
@@ -114,6 +114,7 @@ async def partner_page(
     if is_outdated or is_saved:
         seen = await context.reviews.look(partner_id, sent.review_version)
         sent = _on_stored(sent, seen.review, review)
+    is_decided |= is_saved and sent.version != partner.status_version
     if is_decided:
         sent = sent._replace(version=partner.status_version)
     return backoffice_page(
