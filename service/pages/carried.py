@@ -38,6 +38,9 @@ from service.pages.visit import (
 from service.people.ceremonies import CREDENTIAL
 
 FORM_COOKIE: Final = "__Host-form"
+"""Of a form in which something was entered."""
+PRESS_COOKIE: Final = "__Host-press"
+"""Of one without anything to enter: neither takes the other's place."""
 COOKIE_CHARACTERS_MAX: Final = 2_600
 """With our other headers, it fits the 4 KiB that proxies take of a response's head, unless told
 otherwise. Compressed, any form of ours fits that is in Latin letters; a larger one is not kept."""
@@ -45,9 +48,9 @@ LIFETIME: Final = timedelta(minutes=30)
 """Long enough for a link that is asked for, and its mail."""
 LOST_LIFETIME: Final = timedelta(minutes=1)
 """Of the word that a form is not kept: long enough for the page that says so."""
-KEPT, PRESSED, LOST = "kept", "pressed", "lost"
-"""With which of them the cookie begins: a form in which something was entered, one without
-anything to enter, and none, as it was too large. The page to sign in has no keys to open it."""
+KEPT, LOST = "kept", "lost"
+"""With which of them a cookie begins: what waits, or nothing, as it was too large. The page to
+sign in has no keys to open it."""
 
 _LOOKED_AT: Final = frozenset({VERSION_FIELD, STATUS_FIELD, REVIEW_FIELD, SEEN_FIELD})
 """Hidden fields that hold what a form's sender looked at. They come back as they were sent: with
@@ -109,18 +112,16 @@ class WaitingForms(ASGIMiddleware):
         state = scope["state"]
         if "form" not in state or state.get("form_waits"):
             return
-        carried = opened(form_key(state["keys"]), Headers.from_scope(scope))
-        if carried and carried.path == scope["path"]:
-            for cookie in forgotten():
-                headers.add("set-cookie", cookie.to_header(header=""))
+        for cookie, carried in _opened(state["keys"], Headers.from_scope(scope)).items():
+            if carried.path == scope["path"]:
+                headers.add("set-cookie", no_cookie(cookie).to_header(header=""))
 
 
 def waiting(request: AnyRequest) -> Sequence[Cookie]:
     """Return the cookie in which a posted form waits; none where no form was read.
 
     A passkey's answer is no form: the one that it is asked for goes on waiting. Nor does a form of
-    nobody's page wait where somebody has signed in since: it may be another person's. Nor one that
-    has nothing to enter where another waits in which something was entered.
+    nobody's page wait where somebody has signed in since: it may be another person's.
     """
     state = request.scope["state"]
     state["form_waits"] = True
@@ -131,26 +132,25 @@ def waiting(request: AnyRequest) -> Sequence[Cookie]:
     owner: str = state["form_token"].rpartition(".")[2]
     if not owner and person_of(request):
         return []
-    fate = KEPT if form.keys() - (_LOOKED_AT | _DRAWN | _ABOUT) else PRESSED
-    if fate == PRESSED and _fate(request) == KEPT:
-        return []
+    cookie = FORM_COOKIE if form.keys() - (_LOOKED_AT | _DRAWN | _ABOUT) else PRESS_COOKIE
     carried = Carried(request.url.path, owner, form)
     packed = zlib.compress(msgspec.json.encode(carried), level=9)
     sealed = urlsafe_b64encode(encrypt(form_key(state["keys"]), packed, _BOUND_TO)).decode()
-    value = f"{fate}.{sealed.rstrip('=')}"  # a cookie with it would be put in quotes
+    value = f"{KEPT}.{sealed.rstrip('=')}"  # a cookie with it would be put in quotes
     if len(value) > COOKIE_CHARACTERS_MAX:
-        return [host_cookie(FORM_COOKIE, LOST, LOST_LIFETIME)]
-    return [host_cookie(FORM_COOKIE, value, LIFETIME)]
+        return [host_cookie(cookie, LOST, LOST_LIFETIME)]
+    return [host_cookie(cookie, value, LIFETIME)]
 
 
-def carried_of(request: AnyRequest) -> Carried | None:
-    """Return the form that waits in this browser for whoever is signed in, if there is one."""
+def carried_of(request: AnyRequest) -> dict[str, Carried]:
+    """Return what waits in this browser for whoever is signed in, by its cookie."""
     person = person_of(request)
     if person is None or request.method != "GET":
-        return None
+        return {}
     keys: Secrets = request.scope["state"]["keys"]
-    carried = opened(form_key(keys), request.headers)
-    return carried if carried and carried.owner in {"", owner_token(keys, person)} else None
+    owners = {"", owner_token(keys, person)}
+    found = _opened(keys, request.headers)
+    return {cookie: carried for cookie, carried in found.items() if carried.owner in owners}
 
 
 def form_key(keys: Secrets) -> bytes:
@@ -163,13 +163,13 @@ def fate_of(request: AnyRequest) -> str:
 
     A cookie is taken at its word.
     """
-    fate = _fate(request)
+    fate = (cookie_of(request.headers, FORM_COOKIE) or "").partition(".")[0]
     return fate if fate in {KEPT, LOST} and person_of(request) is None else ""
 
 
 def forgotten() -> list[Cookie]:
-    """Return the cookie after which no form waits."""
-    return [no_cookie(FORM_COOKIE)]
+    """Return the cookies after which no form waits."""
+    return [no_cookie(FORM_COOKIE), no_cookie(PRESS_COOKIE)]
 
 
 def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -> str | None:
@@ -198,9 +198,9 @@ def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -
     return f"{before}{pressed}<form{form[1]}>{inside}</form>{after}"
 
 
-def opened(key: bytes, headers: Headers) -> Carried | None:
+def opened(key: bytes, headers: Headers, cookie: str) -> Carried | None:
     """Return what waits; None for nothing, and for whatever the service did not put there."""
-    text = (cookie_of(headers, FORM_COOKIE) or "").partition(".")[2]
+    text = (cookie_of(headers, cookie) or "").partition(".")[2]
     try:
         packed = decrypt(key, urlsafe_b64decode(f"{text}=="), _BOUND_TO)
         return msgspec.json.decode(zlib.decompress(packed), type=Carried)
@@ -208,8 +208,10 @@ def opened(key: bytes, headers: Headers) -> Carried | None:
         return None
 
 
-def _fate(request: AnyRequest) -> str:
-    return (cookie_of(request.headers, FORM_COOKIE) or "").partition(".")[0]
+def _opened(keys: Secrets, headers: Headers) -> dict[str, Carried]:
+    key, cookies = form_key(keys), (FORM_COOKIE, PRESS_COOKIE)
+    found = {cookie: opened(key, headers, cookie) for cookie in cookies}
+    return {cookie: carried for cookie, carried in found.items() if carried}
 
 
 def _filled(form: str, fields: Mapping[str, str]) -> tuple[str, bool]:

@@ -23,7 +23,7 @@ from service.http.responses import (
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyUnknown
 from service.pages.assets import asset_path
-from service.pages.carried import carried_of, filled, forgotten, waiting
+from service.pages.carried import carried_of, filled, waiting
 from service.pages.formats import amount, day, grouped, moment
 from service.pages.site_map import Html, Page, RoutedPage, site_map_of
 from service.pages.visit import (
@@ -32,6 +32,7 @@ from service.pages.visit import (
     ProofNeeded,
     SessionChanged,
     SignInNeeded,
+    no_cookie,
     person_of,
 )
 from service.pages.words import TEXTS, entered, seen, stored, text
@@ -80,14 +81,13 @@ def page(request: AnyRequest, template: str, status: int = 200, **context: objec
         path=request.url.path,
         **context,
     )
-    carried = carried_of(request)
-    form = filled(html, carried, request.url.path, *_notices()) if carried else None
-    return Response(
-        (form or html).encode(),
-        status_code=status,
-        media_type="text/html",
-        cookies=forgotten() if form else (),
-    )
+    shown: list[Cookie] = []
+    for cookie, carried in carried_of(request).items():
+        form = filled(html, carried, request.url.path, *_notices())
+        if form is not None:
+            html = form
+            shown.append(no_cookie(cookie))
+    return Response(html.encode(), status_code=status, media_type="text/html", cookies=shown)
 
 
 def _notices() -> tuple[str, str]:

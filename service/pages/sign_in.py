@@ -18,7 +18,7 @@ from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.scalars import email_fault
 from service.http.tracebacks import answered
-from service.pages.carried import LIFETIME, LOST, fate_of, forgotten
+from service.pages.carried import FORM_COOKIE, LIFETIME, LOST, fate_of, forgotten
 from service.pages.shell import lead_to, page, refused, safe_path
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import (
@@ -122,7 +122,7 @@ def sign_in_page(
     fate, minutes = fate_of(request), LIFETIME // timedelta(minutes=1)
     shown = page(request, "sign_in.html", status, form=fate, minutes=minutes, **values)
     if fate == LOST:
-        shown.cookies.extend(forgotten())
+        shown.cookies.append(no_cookie(FORM_COOKIE))
     return shown
 
 

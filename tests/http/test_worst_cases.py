@@ -141,7 +141,7 @@ PARSERS = {
         ),
     ),
     "forms that wait": Parser(
-        lambda text: opened(b"k" * 32, Headers({"cookie": f"{FORM_COOKIE}={text}"})),
+        lambda text: opened(b"k" * 32, Headers({"cookie": f"{FORM_COOKIE}={text}"}), FORM_COOKIE),
         BUFFER_BYTES_MAX,
         False,
         of("A", "=", "-", " ", "A=", f";{FORM_COOKIE}=", f"A;{FORM_COOKIE}=A;"),

@@ -304,6 +304,32 @@ async def test_a_press_that_had_to_wait_leaves_what_was_entered(people):
     assert (await form_at(visitor, place)).fields == FORMS[place.route]
 
 
+async def test_a_press_and_what_was_entered_wait_side_by_side(people, monkeypatch):
+    """Whichever came first, also where what was entered is somebody else's: neither is lost."""
+    routes = (f"{CONSOLE}/team", f"{CONSOLE}/webhooks/{{endpoint_id:str}}/rotate")
+    places = {one.route: one for one in people.places}
+    entering, pressing = (places[route] for route in routes)
+    with every_row() as row:
+        for order, whose in product(((0, 1), (1, 0)), (entering.email, SECOND)):
+            with row(order, whose):
+                visitor = await Visitor(people.world).sign_in(entering.email)
+                sent = [(entering, FORMS[entering.route])]
+                sent.append((pressing, (await form_at(visitor, pressing)).posted({})))
+                with monkeypatch.context() as stale:
+                    stale.setattr("service.people.sessions.FRESH", timedelta())
+                    for place, fields in [sent[one] for one in order]:
+                        who = whose if place is entering else pressing.email
+                        await visitor.sign_in(who)
+                        assert (await visitor.post(place.path, **fields)).status_code == 303
+                await visitor.sign_in(pressing.email)
+                first, again = [(await visitor.get(pressing.page)).text for _ in range(2)]
+                assert [text("form.pressed") in page for page in (first, again)] == [True, False]
+                assert visitor.client.cookies.get(FORM_COOKIE)
+                if whose == entering.email:
+                    assert (await form_at(visitor, entering)).fields == FORMS[entering.route]
+                    assert not visitor.client.cookies.get(FORM_COOKIE)
+
+
 async def test_no_link_says_that_a_form_was_lost(people):
     """Nor does a form of nobody, in which there is nothing to enter, that one is kept."""
     visitor = Visitor(people.world)
