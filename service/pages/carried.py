@@ -66,7 +66,6 @@ _CONTROL: Final = re.compile(
     r"|<(select)\b([^>]*)>(.*?)</select>",
     re.DOTALL,
 )
-_BUTTON: Final = re.compile(r"<button\b([^>]*)>")
 _OPTION: Final = re.compile(r"<option\b([^>]*)>")
 _ATTRIBUTE: Final = re.compile(r'([\w-]+)(?:="([^"]*)")?')
 
@@ -175,11 +174,11 @@ def forgotten() -> list[Cookie]:
 def filled(page: str, carried: Carried, here: str, entered: str, pressed: str) -> str | None:
     """Return a page whose form of the carried path holds what was entered; None if it has none.
 
-    A form is of the paths of its buttons, too. One about something else, such as another business,
-    is none. `here` is the path of the page, to which a form without an action is sent. Of two
-    notices, `entered` goes before the fields that a person sees, and `pressed` before a form that
-    has none, where buttons may be in a row. Pages are ours: what others wrote has no `<`, `>` or
-    `"` in them.
+    A form is of the paths in its `data-paths`, too, to which its buttons lead. One about something
+    else, such as another business, is none. `here` is the path of the page, to which a form without
+    an action is sent. Of two notices, `entered` goes before the fields that a person sees, and
+    `pressed` before a form that has none, where buttons may be in a row. Pages are ours: what
+    others wrote has no `<`, `>` or `"` in them.
     """
     forms = [
         found
@@ -259,10 +258,13 @@ def _chosen(options: str, sent: str | None) -> str:
 
 
 def _paths(form: re.Match[str], here: str) -> set[str]:
-    """Return where a form may be sent: by its action, and by buttons that lead elsewhere."""
-    buttons = [_attributes(found[1]).get("formaction") for found in _BUTTON.finditer(form[2])]
-    actions = [_attributes(form[1]).get("action") or here, *buttons]
-    return {html.unescape(one) for one in actions if one}
+    """Return where a form may be sent: by its action, and by buttons that lead elsewhere.
+
+    It names those whichever buttons it has: what one of them sent may be too late for it.
+    """
+    given = _attributes(form[1])
+    paths = [given.get("action") or here, *(given.get("data-paths") or "").split()]
+    return {html.unescape(one) for one in paths}
 
 
 def _hidden(form: str) -> dict[str, str]:

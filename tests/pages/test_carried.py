@@ -330,6 +330,28 @@ async def test_a_press_and_what_was_entered_wait_side_by_side(people, monkeypatc
                     assert not visitor.client.cookies.get(FORM_COOKIE)
 
 
+async def test_a_decision_that_waited_is_shown_where_a_colleague_has_decided(people):
+    """Its buttons are gone, but the review that it saves is still a form of the page."""
+    await people.world.service.staff.add("team@example.com", STAFF)
+    for deed, decide in product(
+        ("approve", "decline"),
+        (people.world.service.partners.approve, people.world.service.partners.decline),
+    ):
+        pending = await people.world.service.partners.add("Books", "r@example.com", STAFF)
+        page = f"{BACKOFFICE}/partners/{pending}"
+        visitor = await Visitor(people.world).sign_in("team@example.com")
+        form = forms_of((await visitor.get(page)).text, page)[f"{page}/{deed}"]
+        await stranger(visitor)
+        sent = form.posted({**form.fields, "reason": "Mine.", "note": "N."})
+        await visitor.post(f"{page}/{deed}", **sent)
+        await decide(pending, STAFF)
+        await visitor.sign_in("team@example.com")
+        shown = (await visitor.get(page)).text
+        assert text("form.carried") in shown
+        assert forms_of(shown, page)[f"{page}/review"].fields["note"] == "N."
+        assert not visitor.client.cookies.get(FORM_COOKIE)
+
+
 async def test_no_link_says_that_a_form_was_lost(people):
     """Nor does a form of nobody, in which there is nothing to enter, that one is kept."""
     visitor = Visitor(people.world)
