@@ -96,6 +96,17 @@ def test_a_pending_partner_is_approved(site, team):
     assert last_event(site, "accounts", partner_stream(partner_id)) == (approved, actor)
 
 
+def test_on_a_phone_the_buttons_that_decide_are_as_wide_as_their_fields(site, team):
+    """As those of other forms are."""
+    page, _ = team
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(f"/backoffice/partners/{applied(site)}")
+    form = page.locator("form[action$=review]")
+    places = ("#reason", "button.primary", "button.danger")
+    widths = {form.locator(place).bounding_box()["width"] for place in places}
+    assert len(widths) == 1
+
+
 def test_a_pending_partner_is_declined_with_a_reason(site, team):
     """A reason is required; it is stored encrypted for the applicant."""
     page, actor = team
