@@ -169,13 +169,11 @@ def _partners_of_address(tables: Tables, hashed: bytes, limit: int) -> list[Valu
     return sorted(found, key=lambda row: (not row["is_own"], row["partner_id"]))[:limit]
 
 
-def _keys_of(tables: Tables, partner_id: object) -> Iterator[Values]:
-    names = ("key_id", "partner_id", "mode", "issued_at", "revoked_at", "revoked_later")
-    (partner,) = tables.where("partners", partner_id=partner_id) or [{}]
-    found = tables.where("api_keys", partner_id=partner_id)
-    for key in sorted(found, key=lambda key: key["key_id"]):
-        row = {name: key[name] for name in names}
-        yield row | {"used_at": None, "sandbox_epoch": partner["sandbox_epoch"]}
+def _moments_of_keys(tables: Tables, key_ids: Sequence[object]) -> Iterator[Values]:
+    for key_id in key_ids:
+        (row,) = tables.where("api_keys", key_id=key_id) or [{}]
+        moments = {name: row.get(name) for name in ("issued_at", "revoked_at")}
+        yield moments | {"key_id": key_id, "used_at": None}
 
 
 def _access(tables: Tables, connection: object, entity_id: object) -> Values:
@@ -300,7 +298,7 @@ READS: dict[str, Callable[..., Any]] = {
     ),
     "projections.partners partners_of_address": _partners_of_address,
     "projections.partners last_events": _last_events,
-    "projections.partners list_keys": _keys_of,
+    "projections.partners moments_of_keys": _moments_of_keys,
     "projections.partners sandbox": lambda tables, partner_id: [
         {name: row[name] for name in ("sandbox_epoch", "sandbox_reset_at")}
         for row in tables.where("partners", partner_id=partner_id)

@@ -1,7 +1,3 @@
--- name: find_key
--- Whose key this is.
-select partner_id from ledger.api_keys where key_id = $1
-
 -- name: last_events
 -- The last event of each stream asked for, a row a request in the order asked; null where it has none.
 -- One read, however many requests come at once. Each is looked up by itself, so that a plan that was
@@ -16,18 +12,6 @@ left join lateral (
     order by l.originator_version desc limit 1
 ) as e on true
 order by asked.nr
-
--- name: list_keys
--- A partner's keys, oldest first, when each was last used, and the epoch of the sandbox that test
--- keys work in; never a secret or its hash.
-select
-    k.key_id, k.partner_id, k.mode, k.issued_at, k.revoked_at, k.revoked_later, u.used_at,
-    p.sandbox_epoch
-from ledger.api_keys as k
-join ledger.partners as p using (partner_id)
-left join ledger.key_uses as u using (key_id)
-where k.partner_id = $1
-order by k.issued_at, k.key_id
 
 -- name: list_members
 -- Who belongs to a partner's team, in the order in which they were added.
@@ -51,6 +35,20 @@ select
 from ledger.members as m
 join ledger.partners as p using (partner_id)
 where m.partner_id = $1 and m.address_hash = $2 and m.removed_at is null
+
+-- name: moments_of_keys
+-- When each of these keys was issued, revoked and last used, in the order asked; null where that is
+-- not known.
+select asked.key_id, k.issued_at, k.revoked_at, u.used_at
+from unnest($1::text[]) with ordinality as asked (key_id, nr)
+left join lateral (
+    select l.issued_at, l.revoked_at from ledger.api_keys as l
+    where l.key_id = asked.key_id offset 0
+) as k on true
+left join lateral (
+    select l.used_at from ledger.key_uses as l where l.key_id = asked.key_id offset 0
+) as u on true
+order by asked.nr
 
 -- name: partners_of_address
 -- The partners whose team this person belongs to, $2 at most: first those that are approved, or for

@@ -167,9 +167,29 @@ class PartnersReader:
         partner = await self.current(partner_id)
         return partner is not None and partner.status == "approved"
 
-    async def keys(self, partner_id: str) -> list[Row]:
-        """Return a partner's keys, without anything secret."""
-        return await self._reads.fetch(_SQL.list_keys, partner_id)
+    async def keys(self, partner_id: str) -> list[dict[str, Any]]:
+        """Return a partner's keys, oldest first, without anything secret.
+
+        Which there are, and whether they end, follows from events. Rows have only the moments: when
+        a key was issued (`issued_at`), revoked at once (`revoked_at`) and last used (`used_at`).
+        """
+        partner = await self.current(partner_id)
+        if partner is None:
+            return []
+        rows = await self._reads.fetch(_SQL.moments_of_keys, list(partner.keys))
+        return [
+            {
+                "key_id": row["key_id"],
+                "partner_id": partner_id,
+                "mode": key.mode,
+                "issued_at": row["issued_at"],
+                "revoked": key.revoked,
+                "revoked_at": row["revoked_at"] if key.revoked else key.ends_at,
+                "used_at": row["used_at"],
+                "sandbox_epoch": partner.sandbox_epoch,
+            }
+            for row, key in zip(rows, partner.keys.values(), strict=True)
+        ]
 
     async def member(self, partner_id: str, address_hash: str) -> Row | None:
         """Return a partner and the member of its team who has this address, if one has."""
@@ -191,8 +211,3 @@ class PartnersReader:
     async def sandbox(self, partner_id: str) -> Row | None:
         """Return which epoch a partner's sandbox is in, and since when."""
         return await self._reads.fetchrow(_SQL.sandbox, partner_id)
-
-    async def partner_of_key(self, key_id: str) -> str | None:
-        """Return whose key this is, if it is one."""
-        row = await self._reads.fetchrow(_SQL.find_key, key_id)
-        return None if row is None else row["partner_id"]

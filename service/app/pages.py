@@ -186,7 +186,7 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
         mode: RequestsReader(one.ledger.database, service.clock) for mode, one in modes
     }
     keys = KeyPages(partners, partner_list, service.secrets, service.sandbox, service.clock, proofs)
-    checklists = Checklists(calls["test"], partner_list, service.accounts)
+    checklists = Checklists(calls["test"], service.accounts)
     claims: Mapping[Mode, PartnersClaims] = {
         mode: PartnersClaims(one.ledger.database) for mode, one in modes
     }
@@ -197,7 +197,6 @@ def _console(service: Service, proofs: Proofs) -> list[Router]:
         overview_router(
             OverviewPage(
                 partners,
-                partner_list,
                 claims,
                 calls,
                 checklists,

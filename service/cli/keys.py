@@ -1,18 +1,21 @@
 """`claim-ledger keys`: the API keys of partners."""
 
+from typing import Any
+
 import click
 
 from service.cli.options import once_option
 from service.cli.output import columns_of
-from service.cli.partners import partner
 from service.cli.target import Target, team_command
+from service.cli.terminal import progress
 from service.cli.verdict import Fields
 from service.core.errors import Refusal
 from service.facts.caller import MODES, Mode
+from service.facts.partners import ApiKeyIssued
 from service.http.decoding import check
-from service.ledger.database import Row
 from service.partners.commands import OVERLAPS
 from service.partners.wire import KeyName
+from service.privacy.genuine import Genuine
 from service.sandbox.fixtures import fixture_ids
 
 
@@ -45,7 +48,8 @@ async def issue(
 @click.argument("partner_id")
 async def list_(target: Target, partner_id: str) -> Fields:
     """List a partner's keys, without their secrets."""
-    await partner(target, partner_id)
+    if await target.service.partner_list.current(partner_id) is None:
+        raise Refusal("partner_not_found")
     rows = await target.service.partner_list.keys(partner_id)
     return {"partner_id": partner_id, "keys": [_key(row) for row in rows]}
 
@@ -82,18 +86,21 @@ async def roll(target: Target, key_id: str, overlap: str) -> Fields:
 
 
 async def _owner(target: Target, key_id: str) -> str:
-    partner_id = await target.service.partner_list.partner_of_key(key_id)
-    if partner_id is None:
-        raise Refusal("key_not_found")
-    return partner_id
+    """Return whose key this is, by the log: an altered row keeps no key from being revoked."""
+    accounts = target.service.accounts
+    genuine = Genuine(accounts.codec, await accounts.binding())
+    for _, event, _ in await genuine.search(accounts, (ApiKeyIssued,), key_id, progress):
+        if isinstance(event, ApiKeyIssued) and event.key_id == key_id:
+            return event.partner_id
+    raise Refusal("key_not_found")
 
 
-async def _key_row(target: Target, partner_id: str, key_id: str) -> Row:
+async def _key_row(target: Target, partner_id: str, key_id: str) -> dict[str, Any]:
     rows = await target.service.partner_list.keys(partner_id)
     return next(row for row in rows if row["key_id"] == key_id)
 
 
-def _key(row: Row) -> Fields:
+def _key(row: dict[str, Any]) -> Fields:
     shown = columns_of(row, "key_id", "partner_id", "mode", "issued_at", "revoked_at")
     return shown | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
 

@@ -127,7 +127,7 @@ def _labelled(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def columns_of(row: Row, *names: str) -> dict[str, Any]:
+def columns_of(row: Row | Mapping[str, Any], *names: str) -> dict[str, Any]:
     """Return some columns of a row."""
     return {name: row[name] for name in names}
 

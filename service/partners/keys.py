@@ -9,7 +9,6 @@ import hmac
 import re
 import secrets
 import zlib
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.core.errors import Refusal
@@ -92,12 +91,3 @@ def parse_authorization(header: str | None) -> Token:
     if len(parts) != _PARTS or not all(parts):
         raise Refusal("auth_invalid_format")
     return Token(mode, *parts)
-
-
-def has_ended(revoked_at: datetime | None, *, later: bool, now: datetime) -> bool:
-    """Return whether a key has stopped working.
-
-    `revoked_at` and `later` are the read model's `revoked_at` and `revoked_later`. A key that
-    was revoked at once has ended whatever the clock says; one that was rolled ends at its moment.
-    """
-    return revoked_at is not None and (not later or revoked_at <= now)

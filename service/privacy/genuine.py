@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from uuid import UUID
 
+from service.core.progress import Show
 from service.ledger.binding import Binding
 from service.ledger.codec import Codec
 from service.ledger.database import Row
@@ -10,7 +11,8 @@ from service.ledger.decoding import StoredRow, Unread, described
 from service.ledger.erased import told
 from service.ledger.events import Event, Meta, Unreadable
 from service.ledger.following.parking import NOT_OURS
-from service.ledger.ledger import Transaction
+from service.ledger.ledger import Ledger, Transaction
+from service.ledger.scan import appended, each_of
 from service.ledger.sql import queries
 
 _SQL = queries("service.privacy")
@@ -54,6 +56,16 @@ class Genuine:
                 if mac is not None:
                     raise _later(error) from error
                 self._note(row, described(error))
+        return found
+
+    async def search(
+        self, ledger: Ledger, topics: Iterable[type[Event]], told: str, show: Show
+    ) -> list[tuple[UUID, Event, Meta]]:
+        """Return what the whole log has of some topics with `told` in it, as `events` does."""
+        fetch, found = ledger.database.background.fetch, list[tuple[UUID, Event, Meta]]()
+        with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
+            async for rows in each_of(ledger, topics, advance, told=told):
+                found += await self.events(fetch, rows)
         return found
 
     async def told(

@@ -103,6 +103,28 @@ def test_keys_work_until_revoked(team):
     assert team.events() - before == 3
 
 
+def test_an_altered_row_keeps_no_key_from_being_revoked(team):
+    """Whose key it is says the log, and so do the lists of keys."""
+    partner_id, live, test = team.partner()
+    keys = [token.split(".")[1] for token in (live, test)]
+    with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
+        for key_id, column in zip(keys, ("partner_id", "key_id"), strict=True):
+            owner.execute(
+                f"update accounts.api_keys set {column} = %s where key_id = %s",  # noqa: S608 - ours
+                [f"{UNKNOWN_PARTNER}{key_id}", key_id],
+            )
+    listed = team.do("keys", "list", partner_id)["keys"]
+    revoked = [team.do("keys", "revoke", key_id)["key_id"] for key_id in keys]
+    rejected = team.call(live, "GET", "/claims", params={"entity_id": "x"})
+    assert [one["key_id"] for one in listed] == revoked == keys
+    assert rejected.json()["code"] == "auth_revoked"
+    with psycopg.connect(team.dev.facts["database_url"], autocommit=True) as owner:
+        owner.execute(
+            "update accounts.api_keys set key_id = %s where key_id = %s",
+            [keys[1], f"{UNKNOWN_PARTNER}{keys[1]}"],
+        )
+
+
 def test_a_customer_connects_and_disconnects(team):
     """The printed link connects an entity once; after disconnection claims are refused."""
     partner_id, live, _ = team.partner()

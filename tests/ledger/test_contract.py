@@ -205,15 +205,15 @@ async def test_keys_of_partners(service):
         rows = await readers.keys(partner_id)
         by_age = [(row["issued_at"], row["key_id"]) for row in rows]
         assert by_age == sorted(by_age)
-        return {row["key_id"]: (row["revoked_at"], row["revoked_later"]) for row in rows}
+        return {row["key_id"]: (row["revoked_at"], row["revoked"]) for row in rows}
 
     keys = await known()
     assert [keys[one.key_id] for one in (second, new)] == [(None, False)] * 2
-    ends_at, later = keys[first.key_id]
-    assert later
+    ends_at, at_once = keys[first.key_id]
+    assert not at_once
     await partners.revoke_key(partner_id, first.key_id, STAFF)
-    at_once, later = (await known())[first.key_id]
-    assert (at_once < ends_at, later) == (True, False)
+    ended_at, at_once = (await known())[first.key_id]
+    assert (ended_at < ends_at, at_once) == (True, True)
     partner = await readers.current(partner_id)
     assert partner is not None
     modes = {key_id: (key.mode, key.revoked) for key_id, key in partner.keys.items()}

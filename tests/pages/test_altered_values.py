@@ -40,7 +40,6 @@ PAGES = {
     ),
 }
 ALTERED = {
-    "accounts.api_keys.mode": {"/console/{partner}/keys"},
     "accounts.partners.status": {"/console"},
     "accounts.webhook_endpoints.disabled": {"/console/{partner}/webhooks"},
     "accounts.webhook_endpoints.mode": {"/console/{partner}/webhooks"},

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from service.core.errors import Refusal
+from service.facts.partners import Key, Partner
 from service.pages.console.chart import (
     HEIGHT,
     LEAST,
@@ -183,12 +184,9 @@ def test_the_tutorial_is_ticked_by_the_traffic():
 
 def test_an_ending_key_does_not_count():
     """Neither a revoked key nor a rolled one, which has a successor."""
-    keys: Any = [
-        {"mode": "test", "revoked_at": NOW},
-        {"mode": "live", "revoked_at": NOW},
-        {"mode": "live", "revoked_at": None},
-    ]
-    assert key_modes(keys) == {"live"}
+    keys = [Key("test", revoked=True), Key("test", ends_at=NOW), Key("live")]
+    partner = Partner(keys={str(number): key for number, key in enumerate(keys)})
+    assert key_modes(partner) == {"live"}
 
 
 class Asking:

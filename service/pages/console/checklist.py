@@ -3,18 +3,16 @@
 Nothing is ticked by hand: the counts of calls, the keys and the partner's events decide.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from litestar import get
 
-from projections.partners.reader import PartnersReader
-from service.facts.partners import partner_stream
+from service.facts.partners import Partner, partner_stream
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.ledger.database import Row
 from service.ledger.ledger import Ledger
 from service.pages.console.frame import CONSOLE, START, console_page
 from service.pages.site_map import Html, Page, PathText
@@ -96,7 +94,6 @@ class Checklists:
     """Reads what a partner has shown. `test_calls` are those of test mode."""
 
     test_calls: RequestsReader
-    partners: PartnersReader
     accounts: Ledger
 
     async def of(self, partner_id: str) -> list[Item]:
@@ -108,7 +105,7 @@ class Checklists:
         past = await self.accounts.fold(partner_stream(partner_id), PAST)
         return Facts(
             await self.test_calls.seen(partner_id),
-            key_modes(await self.partners.keys(partner_id)),
+            key_modes(past.partner),
             past.settings_changed,
             await self.test_calls.has_documents(partner_id),
         )
@@ -127,6 +124,7 @@ def checklist_router(checklists: Checklists) -> OneOffRouter:
     return OneOffRouter(CONSOLE, route_handlers=[shown])
 
 
-def key_modes(keys: Iterable[Row]) -> frozenset[str]:
+def key_modes(partner: Partner) -> frozenset[str]:
     """Return the modes with a lasting key: one with an end was rolled or revoked."""
-    return frozenset(key["mode"] for key in keys if key["revoked_at"] is None)
+    keys = partner.keys.values()
+    return frozenset(key.mode for key in keys if not (key.revoked or key.ends_at))

@@ -8,7 +8,7 @@ rolled key's successor has an id that follows from its own.
 import hmac
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from litestar import get, post
@@ -21,7 +21,6 @@ from service.facts.partners import Key
 from service.http.bodies import AnyRequest
 from service.http.decoding import check
 from service.http.router import OneOffRouter
-from service.ledger.database import Row
 from service.ledger.service_keys import ServiceKeyStore
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.formats import moment
@@ -31,7 +30,7 @@ from service.pages.shell import lead_to, messages_of
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
 from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
-from service.partners.keys import has_ended, successor_id
+from service.partners.keys import successor_id
 from service.partners.wire import KeyName
 from service.sandbox.fixtures import SandboxFixtures
 
@@ -128,16 +127,14 @@ class KeyPages:
 
     async def keys(self, partner_id: str) -> list[dict[str, object]]:
         """Return a partner's keys, oldest first, with the names that its people gave them."""
-        known = (await self.commands.look(partner_id)).keys
-        rows = await self.partners.keys(partner_id)
-        return [self._shown(row, known.get(row["key_id"])) for row in rows]
+        rows = {row["key_id"]: row for row in await self.partners.keys(partner_id)}
+        known = (await self.commands.look(partner_id)).keys.items()
+        return [self._shown(rows[key_id], key) for key_id, key in known if key_id in rows]
 
-    def _shown(self, row: Row, known: Key | None) -> dict[str, object]:
-        ends_at = row["revoked_at"]
-        ended = has_ended(ends_at, later=row["revoked_later"], now=self.clock())
-        state = "ended" if ended else "ends" if ends_at else "valid"
-        name = known.name if known else None
-        return {**row, "name": name, "state": state, "ends_at": moment(ends_at, "seconds")}
+    def _shown(self, row: dict[str, Any], known: Key) -> dict[str, object]:
+        state = "ended" if known.has_ended(self.clock()) else "ends" if known.ends_at else "valid"
+        ends_at = moment(row["revoked_at"], "seconds")
+        return {**row, "name": known.name, "state": state, "ends_at": ends_at}
 
     async def _proof(self, member: Member, key_id: str) -> str:
         """Return the proof that we drew a key's id, for this partner."""

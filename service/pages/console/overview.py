@@ -8,10 +8,10 @@ from typing import Any, Final, NamedTuple
 from litestar import get
 
 from projections.claim_list.partners_claims import COUNTED_MAX, PartnersClaims
-from projections.partners.reader import PartnersReader
 from service.core.clock import Clock
 from service.facts.caller import Mode
 from service.facts.claims import STAGES
+from service.facts.partners import Partner
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
 from service.ledger.database import Row
@@ -56,7 +56,6 @@ class OverviewPage:
     """What the overview reads; `limit` is that of requests a minute."""
 
     partners: PartnerCommands
-    partner_list: PartnersReader
     claims: Mapping[Mode, PartnersClaims]
     calls: Mapping[Mode, RequestsReader]
     checklists: Checklists
@@ -80,12 +79,11 @@ class OverviewPage:
             "calls": [shown(row) for row in latest.calls],
         }
 
-    async def mode_of(self, request: AnyRequest, partner_id: str) -> Mode:
+    def mode_of(self, request: AnyRequest, partner: Partner) -> Mode:
         """Return the mode that is asked for; else live once there is a live key."""
         given = asked(request, "mode")
         if given is None:
-            has_live = "live" in key_modes(await self.partner_list.keys(partner_id))
-            return "live" if has_live else "test"
+            return "live" if "live" in key_modes(partner) else "test"
         return "test" if given == "test" else "live"
 
 
@@ -105,7 +103,7 @@ def overview_router(overview: OverviewPage) -> OneOffRouter:
         partner = await overview.partners.look(partner_id)
         if member_of(request).status != "approved":
             return console_page(request, "review.html", partner=partner)
-        mode = await overview.mode_of(request, partner_id)
+        mode = overview.mode_of(request, partner)
         found = await overview.read(partner_id, mode)
         return console_page(request, "overview.html", partner=partner, mode=mode, **found)
 
