@@ -91,13 +91,21 @@ async def find_subject(
     target: Target, listed: ErasureList, claim_id: str | None, entity_id: str | None
 ) -> tuple[str, Parts, Subject]:
     """Find a subject in either mode; raises Refusal `claim_not_found`, `entity_not_found`."""
-    for mode, parts in target.service.privacy(listed).items():
+    modes = target.service.privacy(listed)
+    for mode, parts in modes.items():
         erasures = parts.erasures
         lookup = erasures.entity(entity_id or "") if claim_id is None else erasures.claim(claim_id)
         subject = await lookup
         if subject is not None:
             return mode, parts, subject
-    raise Refusal("entity_not_found" if claim_id is None else "claim_not_found")
+    if claim_id is None:
+        raise Refusal("entity_not_found")
+    for mode, parts in modes.items():
+        # Its row was lost, or is another claim's now: only the log can say that there is none.
+        subject = await parts.erasures.claim_by_log(claim_id, progress)
+        if subject is not None:
+            return mode, parts, subject
+    raise Refusal("claim_not_found")
 
 
 async def erase_subject(

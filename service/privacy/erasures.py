@@ -36,7 +36,7 @@ from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Meta, Recorded, Unreadable
 from service.ledger.ledger import AppendConflict, Ledger, Transaction
 from service.ledger.limits import BACKGROUND_LOCK_SECONDS
-from service.ledger.scan import appended, each_of, placed
+from service.ledger.scan import placed
 from service.ledger.sql import queries
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
@@ -119,7 +119,7 @@ class Erasures:
         self._clock = clock
 
     async def claim(self, claim_id: str) -> Subject | None:
-        """Return a claim as a subject; None where this ledger has none of this id."""
+        """Return a claim as a subject; None where no row, and nothing set aside, leads to it."""
         row = await self._ledger.database.reads.fetchrow(_CLAIM, claim_id)
         streams = [] if row is None else [row["stream_id"]]
         streams += [one.stream_id async for _, one in set_aside(self._ledger, claim_id)]
@@ -127,6 +127,14 @@ class Erasures:
             subject = Subject("claim", claim_id, stream)
             if await self._is_there(subject):
                 return subject
+        return None
+
+    async def claim_by_log(self, claim_id: str, show: Show) -> Subject | None:
+        """Return a claim as a subject by the whole log; None where this ledger has none."""
+        genuine = await self._genuine()
+        for stream, event, _ in await genuine.search(self._ledger, (ClaimCreated,), claim_id, show):
+            if isinstance(event, ClaimCreated) and event.claim_id == claim_id:
+                return Subject("claim", claim_id, stream)
         return None
 
     async def entity(self, entity_id: str) -> Subject | None:
@@ -142,20 +150,16 @@ class Erasures:
         Raises Unreadable where a later release may have written of some.
         """
         ledger, told = self._ledger, entity.subject_id
-        fetch = ledger.database.background.fetch
         claims, links, genuine = dict[str, UUID](), list[str](), await self._genuine()
-        with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
-            async for rows in each_of(
-                ledger, (ClaimCreated, ConnectLinkRedeemed), advance, told=told
-            ):
-                for stream, event, _ in await genuine.events(fetch, rows):
-                    match event:
-                        case ClaimCreated() if event.entity_id == told:
-                            claims[event.claim_id] = stream
-                        case ConnectLinkRedeemed() if event.entity_id == told:
-                            links.append(event.link_id)
-                        case _:
-                            pass
+        topics = (ClaimCreated, ConnectLinkRedeemed)
+        for stream, event, _ in await genuine.search(ledger, topics, told, show):
+            match event:
+                case ClaimCreated() if event.entity_id == told:
+                    claims[event.claim_id] = stream
+                case ConnectLinkRedeemed() if event.entity_id == told:
+                    links.append(event.link_id)
+                case _:
+                    pass
         claims |= await self._claims_aside(told)
         return Named(claims, links, await placed(ledger, genuine.unread))
 

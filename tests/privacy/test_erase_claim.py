@@ -264,9 +264,21 @@ async def test_nothing_is_erased_where_something_else_has_the_entrys_name(privac
     assert (await erasures.erase(claim, "case 1", STAFF)).is_new
 
 
+async def test_a_claim_whose_row_was_altered_is_found_in_the_log(privacy, owner):
+    """Whoever can write to read models hides no claim from its erasure."""
+    _, _, _, made = await claim_with_document(privacy)
+    claim = await privacy.claim(made["claim_id"])
+    owner.execute("update live.claim_list set claim_id = 'clm_another'")
+    erasures = privacy.parts().erasures
+    assert await erasures.claim(made["claim_id"]) is None
+    assert await erasures.claim_by_log(made["claim_id"], Shown()) == claim
+    assert await erasures.claim_by_log("clm_another", Shown()) is None
+
+
 async def test_an_unknown_claim_is_not_found(privacy):
     """The team's commands report claim_not_found."""
     assert await privacy.parts().erasures.claim("clm_none") is None
+    assert await privacy.parts().erasures.claim_by_log("clm_none", Shown()) is None
     assert await privacy.parts().erasures.entity("ent_none") is None
     with pytest.raises(Refusal):
         await privacy.service.modes["live"].claims.show("clm_none")
