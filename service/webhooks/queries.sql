@@ -42,7 +42,7 @@ with gone as (
         status = excluded.status, duration_ms = excluded.duration_ms, fault = excluded.fault
 )
 update ledger.webhook_queues set failures = 0, failing_since = null, waits_until = '-infinity'
-where endpoint_id = $1 and failures > 0
+where endpoint_id = $1 and (failures > 0 or failing_since is not null)
 
 -- name: drop_unwanted
 -- What was queued for an endpoint of types that it does not want any more; test events stay.
@@ -98,13 +98,14 @@ delete from ledger.webhook_deliveries where endpoint_id = $1
 -- name: failed
 -- An attempt failed: it is due again later. An endpoint of which several rounds of attempts failed in a
 -- row ($6 is 1 for the first failure of a round, else 0) waits, too, as it does if it asked for that ($9).
+-- Since when it fails does not count where it has not failed: somebody else wrote that.
 with late as (
     update ledger.webhook_deliveries set next_attempt_at = $3, fault = $4
     where endpoint_id = $1 and position = $2
 )
 update ledger.webhook_queues as q set
     failures = least(q.failures + $6, 1000000),
-    failing_since = coalesce(q.failing_since, $5),
+    failing_since = case when q.failures > 0 then coalesce(q.failing_since, $5) else $5 end,
     waits_until = $5::timestamptz + make_interval(secs => greatest(
         $9::float8,
         case when q.failures + $6 < $7 then 0 else least(2 ^ least(q.failures + $6, 20), $8) end

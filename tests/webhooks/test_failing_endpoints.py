@@ -8,6 +8,7 @@ import pytest
 
 from service.core.errors import Refusal
 from service.facts.claims import STAGES
+from service.ledger.sql import Sql
 from service.webhooks import deliveries, dispatcher
 from service.webhooks.queues import TESTS_MAX
 from service.webhooks.sender import EndpointAnswer
@@ -17,6 +18,10 @@ from tests.patience import eventually
 from tests.webhooks.setting import HOUR, OTHER, URL, taken
 
 pytestmark = pytest.mark.server
+
+FAILING_LONG = Sql(
+    "failing", "Alters rows.", "update ledger.webhook_queues set failing_since = '2020-01-01'"
+)
 
 
 async def test_a_dead_endpoint_is_given_up_after_three_days_and_goes_on_where_it_stopped(one):
@@ -58,6 +63,24 @@ async def test_a_clock_that_is_ahead_gives_nothing_up(one):
     await one.serve()
     assert one.sink.tried.total() > tried
     assert await one.state(partner, dead) is None
+
+
+@pytest.mark.parametrize("takes_one_before", [True, False])
+async def test_a_moment_in_a_row_alone_gives_nothing_up(one, takes_one_before):
+    """An endpoint that has not failed has not failed since then, and takes what it is sent."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    await one.ledger.database.writes.fetch(FAILING_LONG)
+    if takes_one_before:
+        await one.claims(partner, "taken")
+        await one.serve()
+        states = await one.queues.states("live", [endpoint])
+        assert states[endpoint]["failing_since"] is None
+    one.sink.answers[URL] = None
+    await one.claims(partner, "refused")
+    await one.serve()
+    assert one.sink.tried[URL, "clm_refused"] == 1
+    assert await one.state(partner, endpoint) is None
 
 
 async def test_one_claim_that_is_refused_for_three_days_is_set_aside_and_the_others_go_on(one):
