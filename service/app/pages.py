@@ -14,7 +14,6 @@ from service.facts.caller import Mode
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
 from service.http.tracebacks import answered
-from service.ledger.events import ERASED
 from service.ledger.following.status import HeadWatch
 from service.pages.backoffice.claims import claims_router
 from service.pages.backoffice.entities import connecting_router, entities_router
@@ -73,10 +72,6 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
     """Return the routers of all pages at the public URL."""
     live = service.modes["live"]
 
-    async def partner_name(partner_id: str) -> str:
-        rows = await service.partner_list.partners(partner_id)
-        return rows[0]["name"] if rows else ERASED
-
     settings = service.settings
     proofs = _proofs(service, settings.public_url)
     has_backoffice = settings.backoffice_url is None
@@ -97,7 +92,6 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 live.connections,
                 live.connection_list,
                 live.entities,
-                partner_name,
                 service.partner_list.is_approved,
                 service.partners.profile,
                 proofs,
@@ -106,8 +100,8 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 live.connection_list,
                 live.claim_list,
                 ClaimOverviews(live.ledger),
-                partner_name,
                 service.partner_list.is_approved,
+                service.partners.profile,
             ),
             OneOffRouter(
                 "/", route_handlers=_console(service, proofs), opt={"frame": console_frame}

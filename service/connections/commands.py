@@ -41,7 +41,6 @@ class LinkView(NamedTuple):
     """What a customer is asked: which partner, under which label, until when."""
 
     partner_id: str
-    partner_name: str
     label: str | None
     expires_at: datetime
 
@@ -94,14 +93,8 @@ class ConnectionCommands:
             link, issued = await _usable(transaction, token)
         if not await self.partners.is_approved(link.partner_id):
             raise Refusal("connect_token_invalid")
-        (partner,) = await self.partners.partners(link.partner_id)
         assert issued.expires_at is not None  # noqa: S101 - only links of live mode are found
-        return LinkView(
-            link.partner_id,
-            partner["name"],
-            issued.label,
-            issued.expires_at,
-        )
+        return LinkView(link.partner_id, issued.label, issued.expires_at)
 
     async def answer(self, token: str) -> Recorded | None:
         """Return the event of the answer that a link was given; None where it has none."""

@@ -61,7 +61,6 @@ class Invited(NamedTuple):
     """An onboarding to finish: the partner, its details (contract 2.1), the expiry."""
 
     partner_id: str
-    partner_name: str
     details: dict[str, Any]
     expires_at: datetime
 
@@ -70,7 +69,6 @@ class Announced(NamedTuple):
     """What whoever has a magic link may know: the partner, and a part of the person's address."""
 
     partner_id: str
-    partner_name: str
     address_hint: str
 
 
@@ -79,7 +77,6 @@ class Finished(NamedTuple):
 
     entity_id: str
     partner_id: str
-    partner_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +124,7 @@ class OnboardingCommands:
         """Return the invitation of a magic link without using it. Refuses as `complete` does."""
         row, started = await self._opened(token)
         await self._proof(started, visitor)
-        (partner,) = await self.partners.partners(row["partner_id"])
-        return Invited(
-            partner["partner_id"], partner["name"], started.details or {}, row["expires_at"]
-        )
+        return Invited(row["partner_id"], started.details or {}, row["expires_at"])
 
     async def announce(self, token: str) -> Announced:
         """Return who asks with a magic link, and whom, so that they know the address to use.
@@ -138,9 +132,8 @@ class OnboardingCommands:
         Refuses as `complete` does, but for the proof.
         """
         row, started = await self._opened(token)
-        (partner,) = await self.partners.partners(row["partner_id"])
         hint = decisions.address_hint((started.details or {}).get("user_email", ""))
-        return Announced(partner["partner_id"], partner["name"], hint)
+        return Announced(row["partner_id"], hint)
 
     async def complete(
         self,
@@ -204,8 +197,7 @@ class OnboardingCommands:
                 raise Refusal("magic_link_already_used")
             onboarding = await _of_link(transaction, row)
         await self._proof(onboarding.started, visitor)
-        (partner,) = await self.partners.partners(row["partner_id"])
-        return Finished(row["entity_id"], row["partner_id"], partner["name"])
+        return Finished(row["entity_id"], row["partner_id"])
 
     async def _opened(self, token: str) -> tuple[Row, OnboardingStarted]:
         """Return the link that can be used now, and the onboarding that it is for."""

@@ -19,7 +19,7 @@ from service.facts.partners import (
     partner_stream,
 )
 from service.ledger.encryption import DataKey
-from service.ledger.events import Cause, Event
+from service.ledger.events import ERASED, Cause, Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
@@ -57,11 +57,13 @@ class IssuedKey(NamedTuple):
 class Profile(NamedTuple):
     """What people are told of a partner that asks to act for them; None where it is not known.
 
+    By its events: whoever can write to a read model has it ask under no other's name.
     `website` is one that the team has verified; `since` is when it approved the partner.
     `return_url` is where its customers may take their entity's id: under the name of a partner that
     the team has approved, and on the website that it verified, if it did.
     """
 
+    name: str
     email: str | None
     website: str | None
     since: datetime | None
@@ -150,7 +152,8 @@ class PartnerCommands:
         url, website = partner.return_url, partner.verified_website
         # It may have been set before the website was verified.
         is_theirs = partner.status == "approved" and url is not None and leads_to(url, website)
-        return Profile(partner.email, website, next(since, None), url if is_theirs else None)
+        known = (partner.name or ERASED, partner.email, website, next(since, None))
+        return Profile(*known, url if is_theirs else None)
 
     async def approve(
         self,

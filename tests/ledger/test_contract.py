@@ -275,7 +275,7 @@ async def test_onboardings(service):
     assert (again.onboarding_id, again.matches) == (started.onboarding_id, True)
     assert (await start("u1", "one@example.com")).matches is False
     token, late = (one.magic_link_url.rpartition("/")[2] for one in (started, waiting))
-    assert (await live.onboardings.look(token, None)).partner_name == "Partner"
+    assert (await live.onboardings.look(token, None)).partner_id == partner_id
     with pytest.raises(Refusal, match="magic_link_invalid"):
         await live.onboardings.finished(token, None)
     confirmed = Confirmed(company_name="Renamed", company_number="CD 2")

@@ -7,6 +7,7 @@ import pytest
 from service.facts.claims import Document, DocumentFlagged, DocumentsAttached
 from service.ledger.writing import Append
 from service.pages.words import SHOWN_MAX, stored
+from tests.pages.customers import EMAIL, business, link_of, onboarding
 from tests.pages.visitor import Visitor
 from tests.tables import every_row
 from tests.world import STAFF
@@ -134,3 +135,32 @@ def test_a_long_value_is_cut_and_a_text_of_something_else_is_none():
     assert stored("stage", "triage") == "Triage"
     assert len(stored("stage", "x" * 300_000)) < 2 * SHOWN_MAX
     assert stored("console.review", "reason") == "unknown value: reason"
+
+
+async def test_a_row_has_a_partner_ask_under_no_other_name(world, owner):
+    """What customers are told of who asks, and of whom they are connected to, is events'."""
+    partner, live = await world.partner(), world.service.modes["live"]
+    entity = await business(world)
+    await partner.connect(entity)
+    claim = (await partner.claim(entity)).json()["claim_id"]
+    link, invited, done = [
+        await link_of(partner),
+        *[await onboarding(world, partner, f"{name}@example.com") for name in ("new", "done")],
+    ]
+    await live.onboardings.complete(done.rpartition("/")[2], "req_1")
+    account = f"/account/{entity}/{partner.partner_id}"
+    customer = await Visitor(world).sign_in(EMAIL)
+    pages = [(Visitor(world), path) for path in (link, invited, f"{done}/done")]
+    pages += [
+        (customer, path)
+        for path in (
+            *("/account", account, f"{account}/disconnect", f"{account}/claims/{claim}"),
+            *(link, f"/connected/{entity}/{partner.partner_id}"),
+        )
+    ]
+    (row,) = await world.service.partner_list.partners(partner.partner_id)
+    owner.execute("update accounts.partners set name = 'Tax Office'")
+    for visitor, path in pages:
+        page = await visitor.get(path)
+        assert (page.status_code, row["name"] in page.text) == (200, True), path
+        assert "Tax Office" not in page.text

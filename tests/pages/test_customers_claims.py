@@ -103,7 +103,7 @@ async def test_a_partner_is_known_by_what_the_team_verified(world):
     assert "verified" not in shown
     words = {"company": "Company", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
     applied = await partners.apply(**words, email="new@example.com", website="www.example.com")
-    assert (await partners.profile(applied)) == Profile("new@example.com", None, None)
+    assert (await partners.profile(applied)) == Profile("Company", "new@example.com", None, None)
     await partners.approve(applied, STAFF, "www.example.com")
     profile = await partners.profile(applied)
     assert (profile.website, profile.since is None) == ("www.example.com", False)

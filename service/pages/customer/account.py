@@ -27,8 +27,6 @@ from service.pages.visit import expected_version, form_of, no_cookie, signed_in
 
 ACCOUNT: Final = {"page": Page("signed-in", "account.title")}
 
-PartnerName = Callable[[str], Awaitable[str]]
-"""Returns a partner's name by its id."""
 IsApproved = Callable[[str], Awaitable[bool]]
 """Returns whether a partner may act now, by its id: our team can have revoked its access."""
 
@@ -37,7 +35,6 @@ def account_router(
     commands: ConnectionCommands,
     connections: ConnectionsReader,
     businesses: EntityCommands,
-    partner_name: PartnerName,
     is_approved: IsApproved,
     profile_of: ProfileOf,
     proofs: Proofs,
@@ -50,12 +47,13 @@ def account_router(
         entity, access = await connection_of(request, connections, entity_id, partner_id)
         if not (access.connected and await is_approved(partner_id)):
             return lead_to(f"/account/{entity_id}/{partner_id}")
+        partner = await profile_of(partner_id)
         return customer_page(
             request,
             "connected.html",
             entity=entity,
-            partner_name=await partner_name(partner_id),
-            ways=ways(entity_id, entity["name"], await profile_of(partner_id)),
+            partner_name=partner.name,
+            ways=ways(entity_id, entity["name"], partner),
         )
 
     @get("/account", opt=ACCOUNT)
@@ -66,7 +64,7 @@ def account_router(
                 "entity": entity,
                 "partners": [
                     {
-                        "name": await partner_name(row["partner_id"]),
+                        "name": (await profile_of(row["partner_id"])).name,
                         "is_approved": await is_approved(row["partner_id"]),
                         "row": row,
                     }
@@ -89,7 +87,7 @@ def account_router(
             "disconnect.html",
             entity=entity,
             partner_id=partner_id,
-            partner_name=await partner_name(partner_id),
+            partner_name=(await profile_of(partner_id)).name,
             version=access.version,
         )
 

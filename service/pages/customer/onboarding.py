@@ -78,12 +78,13 @@ def onboarding_router(
         with _visiting(request) as visitor:
             finished = await commands.finished(token, visitor)
         access = await connections.access(finished.partner_id, finished.entity_id)
+        partner = await profile_of(finished.partner_id)
         return page(
             request,
             "customer/connected.html",
             entity={"entity_id": access.entity_id, "name": access.name},
-            partner_name=finished.partner_name,
-            ways=ways(access.entity_id, access.name, await profile_of(finished.partner_id)),
+            partner_name=partner.name,
+            ways=ways(access.entity_id, access.name, partner),
         )
 
     return OneOffRouter("/", route_handlers=[ask, finish, done])
