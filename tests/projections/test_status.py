@@ -3,6 +3,7 @@
 from datetime import timedelta
 from uuid import uuid4
 
+import psycopg
 import pytest
 
 from service.app.bootstrap import Service
@@ -10,7 +11,7 @@ from service.core.clock import system_clock
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.following.catch_up import CatchUpProjection
 from service.ledger.following.runner import Subscription
-from service.ledger.following.status import HeadWatch, progress
+from service.ledger.following.status import LATER, HeadWatch, progress
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE, plain
@@ -122,3 +123,22 @@ async def test_a_scrape_has_every_read_model_and_stalls(database_url, tmp_path, 
     assert 'claim_ledger_read_model_lag_events{ledger="live",name="claim_list"} 0.0' in lines
     assert 'claim_ledger_head_stalled{ledger="accounts"} 1.0' in lines
     assert 'claim_ledger_head_stalled{ledger="live"} 0.0' in lines
+
+
+async def test_a_version_that_the_code_does_not_have_is_a_fault(service, database_url, time):
+    """After going back to an earlier release, or where somebody altered what is said of rows."""
+    one, watch = service.modes["live"].ledger, HeadWatch(service.modes["live"].ledger, time)
+    models = [model for model in service.read_models if model.name == "claim_list"]
+
+    async def faults():
+        shown = await progress(one, models, await watch.look(), time)
+        return [(row.version, row.fault) for row in shown if row.name == "claim_list"]
+
+    with psycopg.connect(database_url, autocommit=True) as owner:
+        for version in (1, 99):
+            owner.execute(
+                "insert into live.read_models (name, version) values ('claim_list', %s)"
+                " on conflict (name) do update set version = excluded.version",
+                [version],
+            )
+            assert await faults() == [(version, None if version == 1 else LATER.format(99, 1))]

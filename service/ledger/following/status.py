@@ -22,6 +22,12 @@ half a second."""
 AHEAD = "ahead of the log"
 """The log lacks the event that a subscriber came to: it was cut, or restored from before."""
 
+LATER = (
+    "its rows are said to be of version {}, and this release makes version {}: a later release "
+    "made them, or that was altered. `projections rebuild` makes them again"
+)
+"""Which version made rows is itself a row: it may be believed only as far as the code goes."""
+
 _SQL = queries("service.ledger.following")
 
 
@@ -126,7 +132,9 @@ async def progress(
     for model in (model for model in models if model.ledger.name == ledger.name):
         one = _progress(head, model.name, model.kind, rows.pop(model.name, None), clock())
         version = versions.get(model.name, 1)  # that of rows which nothing rebuilt yet
-        found.append(one._replace(version=version, code_version=model.projector.version))
+        ours = model.projector.version
+        fault = one.fault if version <= ours else LATER.format(version, ours)
+        found.append(one._replace(version=version, code_version=ours, fault=fault))
     effects = [_progress(head, name, "effect", row, clock()) for name, row in rows.items()]
     return found + effects
 
