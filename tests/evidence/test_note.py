@@ -119,6 +119,7 @@ def test_one_wrong_signature_of_a_known_key_refuses_the_note():
         NOTE.replace("PeterNeumann ", "Peter+Neumann "),
         NOTE.replace("PeterNeumann ", "PeterNeumann\u2003"),
         NOTE.replace("PeterNeumann ", " "),
+        f"{NOTE}\u2014 of\u2003another AAAAAAA=\n",
         f"{TEXT}\n\u2014 PeterNeumann x08gow==\n{LINE}",
         f"{TEXT}\n\u2014 PeterNeumann x08go\n{LINE}",
         NOTE.replace("\n", "\r\n"),
