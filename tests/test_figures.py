@@ -18,7 +18,8 @@ from service.http.rate_limit.limiter import LOOK_UPS_PER_SECOND, PAGES_PER_MINUT
 from service.http.server import CONNECTIONS_MAX
 from service.ledger.rebuild.swap import LOCK_MILLISECONDS, STATEMENT_SECONDS
 from service.ledger.service_keys import SIGNS_AFTER
-from service.mail import partner_notices, recipients
+from service.mail import partner_notices, recipients, smtp
+from service.mail.port import ANSWER_SECONDS
 from service.operations.metrics import FILE_BYTES
 from service.operations.tracing.otlp import QUEUE_MAX
 from service.pages.visit import FORM_BYTES_MAX, QUERY_BYTES_MAX
@@ -80,6 +81,8 @@ FIGURES = {
         f"processing has refused {ATTEMPTS_MAX} times in about a day",
         f"gave no verdict {ATTEMPTS_MAX} times in about a day",
         f"or {ATTEMPTS_MAX} attempts in about a day have failed",
+        f"has not taken or refused within {words(smtp.DEADLINE_SECONDS)} seconds",
+        f"the answer is awaited for {words(ANSWER_SECONDS / 60)} minutes",
         f"queues the hand-over again, with {ATTEMPTS_MAX} new attempts",
     ],
     "docs/monitoring.md": [f"a queue of {QUEUE_MAX:,} spans"],

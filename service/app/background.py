@@ -86,6 +86,7 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
                 f"{one.ledger.name}.outbox",
                 one.step,
                 queue=f"{one.ledger.name}.{MailSubscriber.name}",
+                at_end=one.answers.stop,
             )
             for one in outboxes
         ),

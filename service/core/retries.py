@@ -7,6 +7,9 @@ from typing import Final, NamedTuple
 ATTEMPTS_MAX: Final = 24
 """With the waits below, a day and some minutes."""
 WAIT_SECONDS_MAX: Final = 2 * 3600
+UNKNOWN_COUNTS: Final = 8
+"""Attempts that one stands for, with their waits, if nobody knows what it did: it may have done
+what it was for. ATTEMPTS_MAX are three of them."""
 
 
 def wait_after(attempt: int) -> timedelta:
@@ -19,6 +22,15 @@ class Retries(NamedTuple):
 
     attempts_max: int
     wait_after: Callable[[int], timedelta]
+
+    def after_unknown(self, attempt: int) -> tuple[int, timedelta]:
+        """Return how many attempts those are with one of which the effect is unknown, and the wait.
+
+        After the last one, nothing is left to wait for.
+        """
+        attempts = attempt + UNKNOWN_COUNTS - 1
+        waits = range(attempt, attempts + 1) if attempts < self.attempts_max else ()
+        return attempts, sum(map(self.wait_after, waits), timedelta())
 
 
 FOR_A_DAY: Final = Retries(ATTEMPTS_MAX, wait_after)

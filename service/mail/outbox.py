@@ -9,6 +9,8 @@ sender that is cut off, wherever, cannot send again at once or for ever:
 - after the count, before the server has the mail: it is late by the wait;
 - after the server has it, before the note: it is sent again after the wait, which grows, and at
   most ATTEMPTS_MAX times in all, under the same Message-ID;
+- while the server's answer is late: that was recorded, and the mail is sent again after a longer
+  wait, and at most twice (service/mail/outcomes.py);
 - after the note, before the state is committed: the next attempt finds the note, and sends nothing.
 
 What several people are told is `shared` when it is due: each gets a mail of their own, which is
@@ -29,19 +31,18 @@ import structlog
 
 from service.archive.port import ArchiveUnavailable
 from service.core.clock import Clock
-from service.core.retries import ATTEMPTS_MAX, wait_after
+from service.core.retries import ATTEMPTS_MAX, FOR_A_DAY
 from service.ledger.database import Row, is_infrastructure_error
 from service.ledger.effects import BeingErased
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
 from service.mail.composing import Compose, SharedMail
-from service.mail.port import MailRefused, MailTransport, MailUnavailable
+from service.mail.outcomes import SEND_SECONDS_MAX, LateAnswers, MailOutcome, outcome, outcome_of
+from service.mail.port import LateAnswer, MailTransport
 from service.mail.queueing import SHARE
 from service.mail.recipients import FORGET_ROWS_MAX, FORGET_SECONDS, admit, forget_old
 from service.mail.sent import SentMail
 
-SEND_SECONDS_MAX: Final = 20.0
-"""The transport's deadline and QUIT, a read and a write of the archive, time to spare."""
 NOTES_SECONDS: Final = 60.0
 """How long a mail waits while the archive cannot say whether it was sent before a restore."""
 TURNS_KEPT: Final = 100
@@ -69,6 +70,7 @@ class Outbox:
     _: KW_ONLY
     clock: Clock
     sent: SentMail
+    answers: LateAnswers = field(default_factory=LateAnswers, init=False)
     _had_turns: deque[UUID] = field(
         default_factory=lambda: deque[UUID](maxlen=TURNS_KEPT), init=False
     )
@@ -89,16 +91,40 @@ class Outbox:
             # Whatever somebody wrote there: a number that the column or the wait has no room for
             # would stop all mail.
             attempt = min(max(row["attempts"], 0), ATTEMPTS_MAX) + 1
-            later = now + timedelta(seconds=SEND_SECONDS_MAX) + wait_after(attempt)
+            later = timedelta(seconds=SEND_SECONDS_MAX) + FOR_A_DAY.wait_after(attempt)
+            counted = MailOutcome("waiting", attempt, later)
             await transaction.fetch(
-                _SQL.outbox_settle, row["message_id"], "waiting", attempt, later
+                _SQL.outbox_settle, *self._settled(row, row["attempts"], counted)
             )
-        async with self.ledger.transaction(background=SEND_SECONDS_MAX) as transaction:
-            # None where it was erased, settled or taken up again meanwhile.
-            if await transaction.fetchrow(_SQL.outbox_hold, row["message_id"], attempt) is not None:
-                outcome = await self._attempt(transaction, row, attempt, now)
-                await transaction.fetch(_SQL.outbox_settle, row["message_id"], *outcome)
+        done = None
+        try:
+            async with self.ledger.transaction(background=SEND_SECONDS_MAX) as transaction:
+                held = await transaction.fetchrow(_SQL.outbox_hold, row["message_id"], attempt)
+                if held is not None:  # neither erased, settled nor taken up again meanwhile
+                    done = await self._attempt(transaction, row, attempt, now)
+                    await transaction.fetch(_SQL.outbox_settle, *self._settled(row, attempt, done))
+        finally:
+            if done is not None and done.late is not None:
+                self.answers.follow(self._answered(row, attempt, done.attempts, done.late))
         return 1
+
+    async def _answered(self, row: Row, attempt: int, counted: int, late: LateAnswer) -> None:
+        """Settle a mail by its late answer."""
+
+        async def noted() -> None:
+            await late.answer
+            await self._note(row, late.message_id)
+
+        done = await outcome_of(row["message_id"], attempt, FOR_A_DAY, noted())
+        settled = self._settled(row, counted, done)
+        await self.ledger.database.background.fetch(_SQL.outbox_settle, *settled)
+
+    def _settled(self, row: Row, counted: int, done: MailOutcome) -> tuple[object, ...]:
+        """Return the arguments that settle a mail after so many attempts."""
+        if done.state == "failed":
+            log.error("mail given up", message_id=row["message_id"], attempts=done.attempts)
+        due = self.clock() + done.wait
+        return row["message_id"], counted, done.state, done.attempts, due
 
     async def _forget(self, now: datetime) -> None:
         """Delete what mailboxes were counted by before the period, now and then."""
@@ -116,42 +142,38 @@ class Outbox:
 
     async def _attempt(
         self, transaction: Transaction, row: Row, attempt: int, now: datetime
-    ) -> tuple[str, int, datetime]:
-        """Try to send a mail; return its new state, its attempts and when the next is due."""
+    ) -> MailOutcome:
+        """Try to send a mail."""
         name: str = row["message_id"]
         try:
-            state = await self._outcome(transaction, row, attempt, now)
+            sending = self._outcome(transaction, row, attempt, now)
+            done = await outcome_of(name, attempt, FOR_A_DAY, sending)
         except ArchiveUnavailable:
             # Late rather than twice: it waits as for a busy server, and this is no attempt of
             # the mail's own, or a day without the archive would give up every mail.
             log.warning("mail waits for the archive", message_id=name)
-            return "waiting", attempt - 1, now + timedelta(seconds=NOTES_SECONDS)
+            return MailOutcome("waiting", attempt - 1, timedelta(seconds=NOTES_SECONDS))
         except Exception as error:  # a bug of ours, or of a library
             if is_infrastructure_error(error):  # the driver's own, inside a transaction
                 raise
             # A bug in one mail must not block the others: it waits as for a busy server.
             log.exception("mail faulty", message_id=name)
-            state = "waiting"
-        if (
-            state == "busy"
-        ):  # no attempt of its own: it takes its turn behind another, or an erasure
-            return "waiting", attempt - 1, now + timedelta(seconds=SEND_SECONDS_MAX)
-        if state == "waiting" and attempt >= ATTEMPTS_MAX:
-            state = "failed"
-        if state == "failed":
-            log.error("mail given up", message_id=name, attempts=attempt)
-        return state, attempt, now + wait_after(attempt)
+            return outcome("waiting", attempt, FOR_A_DAY)
+        if done.state == "busy":
+            # No attempt of its own: it takes its turn behind another, or an erasure.
+            return MailOutcome("waiting", attempt - 1, timedelta(seconds=SEND_SECONDS_MAX))
+        return done
 
     async def _outcome(
         self, transaction: Transaction, row: Row, attempt: int, now: datetime
-    ) -> str:
+    ) -> str | None:
         if await self.sent.has(row):
-            return "sent"
+            return None
         if attempt > ATTEMPTS_MAX:  # the last one was cut off
             return "failed"
         return await self._deliver(transaction, row, now)
 
-    async def _deliver(self, transaction: Transaction, row: Row, now: datetime) -> str:
+    async def _deliver(self, transaction: Transaction, row: Row, now: datetime) -> str | None:
         name: str = row["message_id"]
         try:
             mail = await self.compose(transaction, row, now)
@@ -163,20 +185,19 @@ class Outbox:
                 if admission == "withheld":
                     log.warning("mail withheld", message_id=name, partner_id=mail.partner_id)
                 return admission
-            await self.transport.send(mail.message)
-            await self.sent.note(row, mail.message["Message-ID"])
         except BeingErased:
             return "busy"
-        except ArchiveUnavailable:  # only the note raises it
+        await self.transport.send(mail.message)
+        await self._note(row, mail.message["Message-ID"])
+        return None
+
+    async def _note(self, row: Row, header: str) -> None:
+        """Note that a mail was sent, if that can be."""
+        try:
+            await self.sent.note(row, header)
+        except ArchiveUnavailable:
             # It is sent: sending it again, only to note it, would be the very fault.
-            log.error("sent mail not noted", message_id=name)  # noqa: TRY400 - not ours
-        except MailRefused:
-            log.warning("mail refused", message_id=name)
-            return "failed"
-        except MailUnavailable as error:
-            log.warning("mail waits", message_id=name, error_type=str(error))
-            return "waiting"
-        return "sent"
+            log.error("sent mail not noted", message_id=row["message_id"])  # noqa: TRY400 - not ours
 
 
 async def _shared(

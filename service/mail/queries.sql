@@ -63,9 +63,9 @@ update ledger.mail_outbox set state = 'sent' where message_id = (
 ) returning message_id
 
 -- name: outbox_settle
--- What became of an attempt.
-update ledger.mail_outbox set state = $2, attempts = $3, next_attempt_at = $4
-where message_id = $1
+-- What became of a mail after so many attempts ($2), unless anything else has come in between.
+update ledger.mail_outbox set state = $3, attempts = $4, next_attempt_at = $5
+where message_id = $1 and state = 'waiting' and attempts = $2
 
 -- name: outbox_share
 -- A mail for each of the people ($3) whom a notice ($1) is for, under its id, a sign ($2) and theirs.

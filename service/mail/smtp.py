@@ -1,10 +1,14 @@
-"""Mail through an SMTP server: one connection a message, all of it under one deadline."""
+"""Mail through an SMTP server: one connection a message.
+
+All of it is under one deadline but the answer, for which a server that has the whole message may
+take minutes: it filters it, or passes it on. To give up by then would deliver it again each time.
+"""
 
 import asyncio
 import ssl
 from contextlib import suppress
 from email.message import EmailMessage
-from typing import Final
+from typing import Final, Literal
 
 from aiosmtplib import (
     SMTP,
@@ -12,13 +16,25 @@ from aiosmtplib import (
     SMTPException,
     SMTPNotSupported,
     SMTPRecipientsRefused,
+    SMTPResponse,
+    SMTPServerDisconnected,
+    SMTPStatus,
 )
+from aiosmtplib.protocol import PERIOD_REGEX, normalize_message_line_endings
+from aiosmtplib.typing import Default
 
 from service.mail.address import SmtpAddress, parse_mail_url
-from service.mail.port import MailRefused, MailUnavailable
+from service.mail.port import (
+    ANSWER_SECONDS,
+    LateAnswer,
+    MailRefused,
+    MailUnanswered,
+    MailUnavailable,
+)
 
 DEADLINE_SECONDS: Final = 10.0
-"""For one message: look-up, connection, TLS, sign-in, hand-over."""
+"""For one message: look-up, connection, TLS, sign-in, hand-over. Until then `send` waits for the
+answer, too."""
 
 _QUIT_SECONDS: Final = 1.0
 
@@ -36,6 +52,7 @@ class SmtpTransport:
         url: str,
         *,
         deadline_seconds: float = DEADLINE_SECONDS,
+        answer_seconds: float = ANSWER_SECONDS,
         tls_context: ssl.SSLContext | None = None,
     ) -> None:
         """`tls_context` None: the system's authorities. Raises ValueError for another URL."""
@@ -44,33 +61,54 @@ class SmtpTransport:
             raise ValueError("expected smtp:// or smtps://")  # noqa: TRY004 - a value of its type
         self._address = address
         self._deadline_seconds = deadline_seconds
+        self._answer_seconds = answer_seconds
         self._tls_context = tls_context
 
     async def send(self, message: EmailMessage) -> None:
-        """Hand over one message; raises MailRefused and MailUnavailable."""
-        fault = await self._attempt(message)
+        """Hand over one message; raises MailRefused, MailUnanswered and MailUnavailable."""
+        client = self._client(message)
+        # A task, because what comes while nobody reads is dropped: it reads until the answer.
+        conversation = asyncio.create_task(self._conversation(client, message))
+        try:
+            await asyncio.wait([conversation], timeout=self._deadline_seconds + _QUIT_SECONDS)
+        except asyncio.CancelledError:
+            conversation.cancel()
+            raise
+        if client.has_sent and not conversation.done():
+            late = LateAnswer(message["Message-ID"], conversation)
+            raise MailUnanswered(TimeoutError.__name__, late)
+        await conversation
+
+    async def _conversation(self, client: "_Client", message: EmailMessage) -> None:
+        fault = await self._attempt(client, message)
         if fault is not None:
             # Outside every except block: a chained error of the library would carry the server's
             # words, and with them the recipient's address, into logs.
             raise fault
 
-    async def _attempt(self, message: EmailMessage) -> MailRefused | MailUnavailable | None:
-        client = self._client(message)
+    async def _attempt(
+        self, client: "_Client", message: EmailMessage
+    ) -> MailRefused | MailUnavailable | None:
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 await client.connect()
                 await client.send_message(message)
+            async with asyncio.timeout(self._answer_seconds):
+                await client.answer()
         except (SMTPException, OSError) as error:  # a TimeoutError is an OSError
-            return _fault(error)
+            fault = _fault(error)
+            if client.has_sent and not isinstance(error, SMTPDataError):
+                return MailUnanswered(str(fault))
+            return fault
         else:
             await _quit(client)
             return None
         finally:
             client.close()
 
-    def _client(self, message: EmailMessage) -> SMTP:
+    def _client(self, message: EmailMessage) -> "_Client":
         address = self._address
-        return SMTP(
+        return _Client(
             hostname=address.host,
             port=address.port,
             username=address.user,
@@ -83,6 +121,38 @@ class SmtpTransport:
             start_tls=not address.implicit_tls and (address.starttls or None),
             tls_context=self._tls_context,
         )
+
+
+class _Client(SMTP):
+    """Reads the answer to a message apart from sending it."""
+
+    has_sent = False
+    """Whether the server may have all of a message."""
+
+    async def data(
+        self,
+        message: str | bytes,
+        /,
+        *,
+        timeout: float | Literal[Default.token] | None = Default.token,  # noqa: ASYNC109 - theirs
+    ) -> SMTPResponse:
+        """Send a message with its final dot; return what the server said before it."""
+        start = await self.execute_command(b"DATA", timeout=timeout)
+        if start.code != SMTPStatus.start_input or self.protocol is None:
+            raise SMTPDataError(start.code, start.message)
+        raw = message.encode("ascii") if isinstance(message, str) else message
+        lines = PERIOD_REGEX.sub(b"..", normalize_message_line_endings(raw))
+        self.protocol.write(lines + b".\r\n")
+        self.has_sent = True
+        return start
+
+    async def answer(self) -> None:
+        """Wait until the server takes the message; raises SMTPDataError where it does not."""
+        if self.protocol is None:
+            raise SMTPServerDisconnected("Connection lost")
+        response = await self.protocol.read_response()
+        if response.code != SMTPStatus.completed:
+            raise SMTPDataError(response.code, response.message)
 
 
 async def _quit(client: SMTP) -> None:

@@ -58,7 +58,10 @@ def _part(message: EmailMessage, kind: str) -> str:
 
 
 class MailServer:
-    """Keeps what it receives. `on_rcpt` and `on_data` override its answers; None: it accepts."""
+    """Keeps what it receives. `on_rcpt` and `on_data` override its answers; None: it accepts.
+
+    It answers DATA when `answers` is set.
+    """
 
     def __init__(self) -> None:
         self.received: list[bytes] = []
@@ -67,6 +70,8 @@ class MailServer:
         self.on_data: str | None = None
         self.drop_on_data = False
         self.drop_on_quit = False
+        self.answers = asyncio.Event()
+        self.answers.set()
         self.server: asyncio.Server | None = None
 
     async def start(self, make: Callable[[], asyncio.Protocol] | None = None, **options) -> int:
@@ -107,6 +112,7 @@ class MailServer:
             assert isinstance(envelope.content, bytes)
             self.received.append(envelope.content)
             self.encrypted.append(session.ssl is not None)
+        await self.answers.wait()
         return self.on_data or "250 OK"
 
     async def handle_QUIT(  # noqa: N802 - aiosmtpd's name
@@ -127,6 +133,21 @@ def check_password(*arguments: object) -> AuthResult:
 
 class Silent(asyncio.Protocol):
     """A server that accepts connections and never answers."""
+
+
+class MuteAtData(asyncio.Protocol):
+    """A server that takes every command but DATA, which it does not answer."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Greet."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.write(b"220 mail.example.com\r\n")
+
+    def data_received(self, data: bytes) -> None:
+        """Accept."""
+        if data != b"DATA\r\n":
+            self.transport.write(b"250 OK\r\n")
 
 
 def tls_contexts(directory: Path) -> tuple[ssl.SSLContext, ssl.SSLContext]:

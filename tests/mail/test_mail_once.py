@@ -15,12 +15,14 @@ import pytest
 from service.archive.directory import DirectoryArchive
 from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable
 from service.core.clock import system_clock, timestamp
-from service.core.retries import ATTEMPTS_MAX
+from service.core.retries import ATTEMPTS_MAX, FOR_A_DAY, UNKNOWN_COUNTS
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import Subscription
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
-from service.mail.outbox import SEND_SECONDS_MAX, Outbox
+from service.mail.outbox import Outbox
+from service.mail.outcomes import ANSWERS_MAX, SEND_SECONDS_MAX
+from service.mail.port import LateAnswer, MailUnanswered
 from service.mail.queueing import MailSubscriber
 from service.mail.sent import SECONDS_MAX as NOTE_SECONDS_MAX
 from service.mail.sent import SentMail
@@ -28,7 +30,7 @@ from service.mail.smtp import DEADLINE_SECONDS, SmtpTransport
 from tests.databases import cloned
 from tests.mail.mail_server import MailServer
 from tests.mail.noted import composer, mails, note_account_mail
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import STAFF, settings_for, world_on
 
 
@@ -98,6 +100,21 @@ async def outbox(world, mail_server, place):
         clock=service.clock,
         sent=SentMail([live], place, service.clock, seconds_max=PATIENCE_SECONDS),
     )
+
+
+class Unanswering:
+    """A transport whose server takes every mail, and says nothing, or cuts the connection."""
+
+    def __init__(self, *, waits: bool) -> None:
+        self.waits, self.taken, self.late = waits, 0, []
+
+    async def send(self, message):
+        """Take a mail."""
+        self.taken += 1
+        if not self.waits:
+            raise MailUnanswered("cut")
+        self.late.append(asyncio.get_running_loop().create_future())
+        raise MailUnanswered("slow", LateAnswer(message["Message-ID"], self.late[-1]))
 
 
 class Box:
@@ -240,6 +257,102 @@ async def test_an_always_interrupted_sender_gives_up(outbox, mail_server, box, m
         await outbox.step()
         assert box.rows() == [("failed", ATTEMPTS_MAX + 1)], method
         assert (sent, len(mail_server.received)) == (expected, sent), method
+
+
+async def until_taken(outbox, mail_server, box) -> None:
+    """Attempt the mail until the server has it, and does not answer."""
+    mail_server.answers.clear()
+    while not mail_server.received:
+        box.restore()
+        await outbox.step()
+
+
+@pytest.fixture
+def hasty(outbox, mail_server) -> Outbox:
+    """Return the outbox with a transport that waits for a second for what is not there yet."""
+    url = f"smtp://127.0.0.1:{mail_server.port}?starttls=offered"
+    return replace(outbox, transport=SmtpTransport(url, deadline_seconds=1.0))
+
+
+async def test_a_server_that_is_slow_to_answer_gets_a_mail_once(hasty, mail_server, box, tmp_path):
+    """The mail is settled, and noted, when the answer comes; nothing waits for it by then."""
+    await until_taken(hasty, mail_server, box)
+    assert box.rows() == [("waiting", UNKNOWN_COUNTS)]
+    assert await hasty.step() == 0, "not due for a while"
+    mail_server.answers.set()
+    await eventually(lambda: box.rows() == [("sent", 1)])
+    assert (len(mail_server.received), len(notes(tmp_path))) == (1, 1)
+
+
+@pytest.mark.parametrize(("answer", "state"), [("550 unknown", "failed"), ("451 later", "waiting")])
+async def test_what_a_server_says_late_is_what_it_said(hasty, mail_server, box, answer, state):
+    """Nothing is unknown then: it was an attempt like others."""
+    asked = asyncio.Event()
+    handle = mail_server.handle_DATA
+
+    async def noted(*args):
+        asked.set()
+        return await handle(*args)
+
+    mail_server.handle_DATA, mail_server.on_data = noted, answer
+    mail_server.answers.clear()
+    while not asked.is_set():
+        box.restore()
+        await hasty.step()
+    mail_server.answers.set()
+    await eventually(lambda: box.rows() == [(state, 1)])
+
+
+@pytest.mark.parametrize("change", ["state = 'obsolete'", "attempts = 3"])
+async def test_a_late_answer_settles_nothing_that_was_settled_meanwhile(
+    hasty, mail_server, box, change
+):
+    """Such as by an erasure, or an attempt that came after."""
+    await until_taken(hasty, mail_server, box)
+    box.owner.execute(f"update live.mail_outbox set {change}")  # noqa: S608 - ours
+    before = box.rows()
+    mail_server.answers.set()
+    await eventually(lambda: not hasty.answers.count)
+    assert box.rows() == before
+
+
+async def test_a_mail_that_is_never_answered_is_sent_three_times(outbox, mail_server, box):
+    """Whether its connection is cut or hangs: it may have been delivered each time."""
+    for waits in (False, True):
+        box.restore()
+        mail_server.received.clear()
+        transport = Unanswering(waits=waits)
+        one = replace(outbox, transport=transport)
+        while box.rows()[0][0] == "waiting":
+            await one.step()
+            box.due()
+        assert (box.rows()[0][0], transport.taken) == ("failed", 3), waits
+        await one.answers.stop()
+
+
+async def test_the_answers_that_are_waited_for_are_few(outbox, box):
+    """For one more, the oldest is given up; a process that stops gives all of them up."""
+    transport = Unanswering(waits=True)
+    one = replace(outbox, transport=transport)
+    for _ in range(ANSWERS_MAX + 2):
+        box.restore()
+        await one.step()
+    await eventually(lambda: one.answers.count == ANSWERS_MAX)
+    assert [late.cancelled() for late in transport.late] == [True] * 2 + [False] * ANSWERS_MAX
+    await one.answers.stop()
+    assert one.answers.count == 0
+    assert all(late.cancelled() for late in transport.late)
+    assert box.rows() == [("waiting", UNKNOWN_COUNTS)]
+
+
+async def test_a_wait_begins_when_an_attempt_has_ended(outbox, box):
+    """Not before it: a server that takes its time would be asked again at once."""
+    now = system_clock()
+    later = iter([now, *[now + timedelta(seconds=40)] * 9])
+    one = replace(outbox, transport=Unanswering(waits=False), clock=lambda: next(later))
+    await one.step()
+    due = box.owner.execute("select next_attempt_at from live.mail_outbox").fetchone()[0]
+    assert due == now + timedelta(seconds=40) + FOR_A_DAY.after_unknown(1)[1]
 
 
 async def test_an_id_that_no_archive_has_keeps_nothing_waiting(outbox, box, mail_server):

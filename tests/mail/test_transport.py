@@ -15,7 +15,13 @@ import pytest
 
 from service.mail.address import SmtpAddress, parse_mail_url
 from service.mail.directory import DirectoryTransport
-from service.mail.port import MailRefused, MailTransport, MailUnavailable
+from service.mail.port import (
+    LateAnswer,
+    MailRefused,
+    MailTransport,
+    MailUnanswered,
+    MailUnavailable,
+)
 from service.mail.smtp import SmtpTransport
 from service.mail.transport import mail_transport
 from tests.mail.mail_server import (
@@ -23,6 +29,7 @@ from tests.mail.mail_server import (
     PASSWORD,
     USER,
     MailServer,
+    MuteAtData,
     Silent,
     check_password,
     html,
@@ -30,7 +37,7 @@ from tests.mail.mail_server import (
     plain,
     tls_contexts,
 )
-from tests.patience import waiting
+from tests.patience import PATIENCE_SECONDS, waiting
 
 pytestmark = pytest.mark.server
 
@@ -244,12 +251,86 @@ async def test_smtp_5xx_is_final_and_4xx_temporary(
     assert caught.value.__context__ is None
 
 
-async def test_smtp_cut_before_the_answer_is_temporary(server: MailServer) -> None:
-    """A connection cut before the answer is a temporary fault."""
+async def test_smtp_cut_before_the_answer_leaves_it_unknown(server: MailServer) -> None:
+    """Whether the server took the message; no answer can come any more."""
     server.drop_on_data = True
     port = await server.start()
-    with pytest.raises(MailUnavailable):
+    with pytest.raises(MailUnanswered) as caught:
         await SmtpTransport(f"smtp://127.0.0.1:{port}").send(mail())
+    assert caught.value.late is None
+
+
+async def late_answer(port: int, more_seconds: float = PATIENCE_SECONDS) -> LateAnswer:
+    """Hand a message over to a server that does not answer; return its answer to come.
+
+    The deadline is as long as this machine needs to hand it over; the answer has more.
+    """
+    deadline_seconds = 0.2
+    while True:
+        transport = SmtpTransport(
+            f"smtp://127.0.0.1:{port}",
+            deadline_seconds=deadline_seconds,
+            answer_seconds=deadline_seconds + more_seconds,
+        )
+        try:
+            await transport.send(mail())
+        except MailUnavailable as error:
+            if isinstance(error, MailUnanswered) and error.late:
+                return error.late
+            deadline_seconds *= 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"), [(None, None), ("550 no", MailRefused), ("451 later", MailUnavailable)]
+)
+async def test_smtp_late_answer_is_waited_for(
+    answer: str | None, error: type[Exception] | None, server: MailServer
+) -> None:
+    """A server that has all of a message may take minutes; what it says then counts."""
+    server.answers.clear()
+    server.on_data = answer
+    late = await late_answer(await server.start())
+    assert late.message_id == mail()["Message-ID"]
+    server.answers.set()
+    if error is None:
+        assert await late.answer is None
+        assert len(server.received) == 1
+    else:
+        with pytest.raises(error) as caught:
+            await late.answer
+        assert type(caught.value) is error
+
+
+async def test_smtp_late_answer_ends_at_its_deadline(server: MailServer) -> None:
+    """No answer costs no more than that, and leaves unknown what became of the message."""
+    server.answers.clear()
+    late = await late_answer(await server.start(), more_seconds=2.0)
+    with pytest.raises(MailUnanswered) as caught:
+        await late.answer
+    assert caught.value.late is None
+    server.answers.set()
+
+
+async def test_smtp_late_answer_can_be_given_up(server: MailServer) -> None:
+    """Its connection is closed."""
+    server.answers.clear()
+    port = await server.start()
+    late = await late_answer(port)
+    assert isinstance(late.answer, asyncio.Task)
+    late.answer.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await late.answer
+    server.answers.set()
+    assert [task for task in asyncio.all_tasks() if "_conversation" in repr(task)] == []
+
+
+async def test_smtp_silence_before_the_message_leaves_nothing_unknown(server: MailServer) -> None:
+    """A server that does not ask for the message has none."""
+    port = await server.start(MuteAtData)
+    transport = SmtpTransport(f"smtp://127.0.0.1:{port}", deadline_seconds=0.2)
+    with pytest.raises(MailUnavailable) as caught:
+        await transport.send(mail())
+    assert type(caught.value) is MailUnavailable
 
 
 async def test_smtp_cut_after_the_answer_is_success(server: MailServer) -> None:
