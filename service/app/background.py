@@ -90,7 +90,7 @@ def _mail(service: Service, transport: MailTransport) -> list[Follower]:
             )
             for one in outboxes
         ),
-        Follower("accounts.sign_in_mail", sign_in_mail.step),
+        Follower("accounts.sign_in_mail", sign_in_mail.step, at_end=sign_in_mail.answers.stop),
     ]
 
 

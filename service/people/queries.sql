@@ -56,22 +56,35 @@ select staff_id, stream_id, added_at from ledger.staff where removed_at is null 
 select 1 from ledger.sign_in_links
 where mail_state = 'waiting' and mail_next_at <= now() and expires_at > now() limit 1
 
+-- name: mail_read
+-- A sign-in mail whose attempt ($2) was counted, unless anything else has come in between.
+select
+    link_id, token_hash, address_hash, recipient_hash, wrapped, master_key_id, asked_at, expires_at
+from ledger.sign_in_links
+where link_id = $1 and mail_state = 'waiting' and mail_attempts = $2
+
 -- name: mail_settle
--- What became of a sign-in mail, and when it is tried again if it has to be.
+-- What became of a sign-in mail after so many attempts ($2), unless anything else has come in between;
+-- and how long until it is tried again if it has to be.
 update ledger.sign_in_links
-set mail_state = $2, mail_attempts = mail_attempts + 1, mail_next_at = now() + $3::interval
-where link_id = $1
+set mail_state = $3, mail_attempts = $4, mail_next_at = clock_timestamp() + $5::interval
+where link_id = $1 and mail_state = 'waiting' and mail_attempts = $2
 
 -- name: mail_take
--- The oldest sign-in mail that is due, held until the end of the transaction.
-select
-    link_id, token_hash, address_hash, recipient_hash, wrapped, master_key_id, asked_at, expires_at,
-    mail_attempts
-from ledger.sign_in_links
-where mail_state = 'waiting' and mail_next_at <= now() and expires_at > now()
-order by mail_next_at
-limit 1
-for update skip locked
+-- Counts an attempt, after $1 the one that is too many, of the oldest sign-in mail that is due. It is
+-- due again after $2, should this process be cut off. Somebody may have written any number there.
+update ledger.sign_in_links as l
+set
+    mail_attempts = least(greatest(l.mail_attempts, 0), $1) + 1,
+    mail_next_at = clock_timestamp() + $2::interval
+where l.link_id = (
+    select due.link_id from ledger.sign_in_links as due
+    where due.mail_state = 'waiting' and due.mail_next_at <= now() and due.expires_at > now()
+    order by due.mail_next_at
+    limit 1
+    for update skip locked
+)
+returning l.link_id, l.address_hash, l.mail_attempts
 
 -- name: mark_holds
 -- Is a mark of a person's browser, made at $2, younger than $3, and than their last sign-out everywhere?
