@@ -30,6 +30,7 @@ from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault, decode_state
 from service.evidence.export.receipt_verifier import check_receipt
 from service.evidence.streams_note import StreamsNote, stream_leaf
+from service.facts.claims import claim_stream
 from service.ledger.merkle import CompactRange
 from tests.evidence.altered_files import Mutant, hash_of, spelled
 from tests.evidence.evidence_world import KEY, OTHER, make_files
@@ -268,6 +269,14 @@ def test_both_refuse_states_that_readers_take_for_different_things():
                 PROGRAM.read_state({"state": state})
 
 
+ALONE = {
+    "previous": None,
+    "shared_size": None,
+    "authorisation": authorised(KEY, f"{HOME}/lin_2", "2").authorisation,
+}
+"""Of a second lineage that follows none, and is authorised so."""
+
+
 @pytest.mark.parametrize(
     ("given", "stream", "ok"),
     [
@@ -276,6 +285,7 @@ def test_both_refuse_states_that_readers_take_for_different_things():
         ({"shared_size": None}, "lineage", False),
         ({"shared_size": 0}, "lineage", False),
         ({"authorisation": ""}, "lineage", False),
+        (ALONE, "lineage", False),
         ({"authorisation": authorised(OTHER, "x", "").authorisation}, "lineage", False),
         ({"authorisation": authorised(KEY, f"{HOME}/lin_1", "").authorisation}, "lineage", False),
         ({"origin": None, "shared_size": None}, "another", True),
@@ -402,6 +412,76 @@ def test_every_file_continues_its_own_checkpoint(tmp_path, monkeypatch):
             with row(name):
                 assert agreed(tmp_path / name, content, keys, same) == (True, None)
                 assert agreed(tmp_path / name, content, keys, another)[0] is False
+
+
+def absences():
+    """Return, by their names, what is put together from genuine proofs that a claim is absent."""
+    log = sample()
+    genuine = json.loads(PROOFS["absence.json"](log))
+    low, high = (UUID(genuine[name]["stream"]) for name in ("before", "after"))
+
+    def claim(is_there, **given):
+        names = (genuine["partner_id"], genuine["entity_id"])
+        for number in range(999):
+            made = {"epoch": number, "partner_claim_id": f"case-{number}"} | given
+            if is_there(claim_stream("live", made["epoch"], *names, made["partner_claim_id"])):
+                return genuine | made
+        raise AssertionError("none is there")
+
+    yield "a claim before its neighbours", claim(lambda one: one < low, epoch=0)
+    yield "a claim after its neighbours", claim(lambda one: one > high, epoch=0)
+    anew = claim(lambda one: low < one < high, partner_claim_id="case-5")
+    assert anew["epoch"]
+    yield "an epoch", anew
+    for absent in (["before"], ["after"], ["before", "after"]):
+        less = {name: value for name, value in genuine.items() if name not in absent}
+        yield f"no {absent}", less
+    yield "a place beyond the index", less | {"index": 99}
+    checkpoint = Checkpoint.open(genuine["checkpoint"], [KEY])
+    nothing = StreamsNote(checkpoint, 0, bytes(32)).sign(KEY)
+    yield "an empty index with a root", less | {"index": 0, "streams": nothing}
+    log.events.pop()
+    yield (
+        "another checkpoint",
+        genuine | {"checkpoint": json.loads(PROOFS["absence.json"](log))["checkpoint"]},
+    )
+
+
+def test_both_refuse_a_proof_of_the_absence_of_another_claim(tmp_path, monkeypatch):
+    """Or at another place or checkpoint, although all that is signed or proved in it holds."""
+    monkeypatch.setattr(PROGRAM, "is_signature", is_signature)
+    keys = {}
+    PROGRAM.parse_key(KEY.public_text, keys)
+    with every_row() as row:
+        for name, line in absences():
+            with row(name):
+                said = agreed(tmp_path / "absence.json", spelled(line), keys, None)
+                assert said == (False, None)
+
+
+def test_a_proof_of_consistency_is_checked_before_it_is_believed(tmp_path, monkeypatch):
+    """It is not signed: whoever kept another checkpoint would find their own root in it."""
+    monkeypatch.setattr(PROGRAM, "is_signature", is_signature)
+    log, keys = sample(), {}
+    PROGRAM.parse_key(KEY.public_text, keys)
+    header, *rest = of_entity(log).splitlines(keepends=True)
+    line, kept = json.loads(header), Checkpoint(log.origin, log.older_size, bytes(32)).sign(KEY)
+    line["consistency"]["root"] = base64.b64encode(bytes(32)).decode()
+    content = spelled(line) + b"".join(rest)
+    assert agreed(tmp_path / "entity.ndjson", content, keys, kept) == (False, None)
+
+
+def test_a_linked_proof_ends_with_the_lineage_of_its_newer_checkpoint(tmp_path, monkeypatch):
+    """With a later one among its lineages, it is of a log that has been given up."""
+    monkeypatch.setattr(PROGRAM, "is_signature", is_signature)
+    log, keys = sample(), {}
+    PROGRAM.parse_key(KEY.public_text, keys)
+    log.begin("lin_3", "lin_2", 7, 7)
+    content = PROOFS["linked.json"](log)
+    assert agreed(tmp_path / "linked.json", content, keys, None) == (False, None)
+    log.origin = f"{HOME}/lin_3"
+    content = PROOFS["linked.json"](log)
+    assert agreed(tmp_path / "linked.json", content, keys, None) == (True, None)
 
 
 def test_an_index_is_made_again_from_a_whole_export(tmp_path):
