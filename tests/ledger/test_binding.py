@@ -1,11 +1,18 @@
 """Which events are ours: of a page as of each alone, under generated keys and boundaries."""
 
+from typing import NamedTuple
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.ledger.binding import Binding, Boundary
+from service.ledger.binding import (
+    BOUND_TOPIC,
+    Binding,
+    Boundary,
+    binding_of,
+    boundary_stream,
+)
 from service.ledger.decoding import StoredEvent
 from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys
 
@@ -14,9 +21,23 @@ OTHER = EventKeys(dict.fromkeys(range(1, 8), b"other" * 7), since_start=False, s
 PLACES = 40
 
 
+class Bound(NamedTuple):
+    """A row of `EventsBound`, read by place and by name as the driver's."""
+
+    position: int
+    version: int
+    topic: str
+    state: bytes
+    mac: bytes
+
+    def __getitem__(self, name):
+        """Return a column by its name."""
+        return getattr(self, name)
+
+
 @st.composite
 def bindings(draw):
-    """Draw keys, of which the newest signs, and the boundaries that retired some, if any."""
+    """Draw keys, one that signs, and the boundaries that retired some, if any."""
     newest = draw(st.integers(1, len(KEYS)))
     keys = {number: KEYS[number] for number in range(1, newest + 1)}
     retiring = sorted(draw(st.sets(st.integers(1, newest))))
@@ -26,7 +47,8 @@ def bindings(draw):
     pairs = zip(sorted(draw(places)), retiring, strict=True)
     boundaries = [Boundary(*pair) for pair in pairs]
     since_start = bool(boundaries) and boundaries[0].position == 0
-    return Binding("live", EventKeys(keys, since_start, newest), boundaries)
+    signing = draw(st.sampled_from(sorted(keys)))
+    return Binding("live", EventKeys(keys, since_start, signing), boundaries)
 
 
 @st.composite
@@ -83,6 +105,21 @@ async def test_an_event_is_ours_by_the_newest_keys_that_counted_at_its_position(
         page.append(StoredEvent(position, append_id, *told, mac))
     ours = [0 if one.mac is None else one.mac[0] for one in binding.ours(page)]
     assert ours == [key_id for key_id in (0, *binding.keys.keys) if key_id >= oldest]
+
+
+def test_no_event_of_a_retired_key_makes_it_count_again():
+    """Whoever still has the key can sign a later `EventsBound` with it."""
+    stream, told, keys = boundary_stream("live"), (BOUND_TOPIC, b"{}"), EventKeys(KEYS, True, 2)
+    rows = []
+    for version, (position, signing) in enumerate(((10, 2), (20, 1)), 1):
+        mac = keys._replace(signing=signing).mac(stream, version, *told)
+        rows.append(Bound(position, version, *told, mac))
+    binding = binding_of("live", keys, rows)
+    assert (binding.oldest, binding.boundaries[-1]) == (2, Boundary(10, 2))
+    event = (UUID(int=1), 1, "Topic", b"{}")
+    for signing, is_ours in ((1, False), (2, True)):
+        mac = keys._replace(signing=signing).mac(*event)
+        assert binding.is_ours(21, *event, mac) == is_ours
 
 
 async def test_nothing_is_looked_up_where_no_event_has_a_retired_key():
