@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from service.core.errors import Refusal
 from service.facts.claims import STAGES
 from service.ledger.database import LedgerUnavailable
+from service.ledger.queue_runner import CUT_OFF
 from service.ledger.sql import Sql, queries
 from service.webhooks import deliveries, dispatcher
 from service.webhooks.sender import EndpointAnswer, Undelivered
@@ -64,9 +65,14 @@ async def test_a_row_sends_nothing_elsewhere(one, owner):
     partner, other = await one.approved(), await one.approved("Other")
     await one.endpoint(partner)
     theirs = await one.endpoint(other, OTHER)
-    disabled = await one.endpoint(other, OTHER)
-    await one.commands.disable(other, disabled, "member", CAUSE)
+    for whose in (partner, other):
+        disabled = await one.endpoint(whose, OTHER)
+        await one.commands.disable(whose, disabled, "member", CAUSE)
+    of_tests = one.commands.new_endpoint_id()
+    await one.commands.add(partner, of_tests, "test", OTHER, (), CAUSE)
     await one.follow()
+    queue = "insert into live.webhook_queues (endpoint_id, partner_id, position) values (%s, %s, 0)"
+    owner.execute(queue, (of_tests, partner))
     await one.claims(partner, "a")
     owner.execute("update accounts.webhook_endpoints set disabled = null")
     owner.execute("update accounts.webhook_endpoints set url = 'https://elsewhere.example.com/'")
@@ -217,6 +223,21 @@ async def test_what_was_cut_off_comes_again_with_the_same_id(one):
     first, second = (headers["webhook-id"] for _, headers, _ in one.sink.sent)
     assert first == second
     assert taken(one) == ["clm_a"]
+
+
+async def test_what_is_cut_off_at_each_attempt_is_set_aside(one, owner):
+    """Whatever in it ends the process: it is not attempted once more than anything else."""
+    partner = await one.approved()
+    endpoint = await one.endpoint(partner)
+    one.sink.answers[URL] = None
+    await one.claims(partner, "a")
+    await one.serve()
+    cut_off = "update live.webhook_deliveries set attempts = %s, next_attempt_at = '-infinity'"
+    owner.execute(cut_off, [RETRIES.attempts_max])
+    await one.serve()
+    (aside,) = await one.queues.aside("live", endpoint)
+    assert (aside["subject"], aside["fault"]) == ("clm_a", CUT_OFF)
+    assert (await one.queues.open("live", endpoint), len(one.sink.sent)) == ([], 1)
 
 
 async def test_an_endpoint_can_have_everything_again(one):

@@ -216,6 +216,12 @@ async def test_one_that_asks_for_time_gets_it(one):
     assert taken(one) == []
     await one.pass_time(timedelta(seconds=30), timedelta(seconds=10))
     assert sorted(taken(one)) == ["clm_a", "clm_b"]
+    one.sink.answers["clm_c"] = EndpointAnswer(429, 24 * 3600.0)
+    await one.claims(partner, "c")
+    await one.serve()
+    await one.claims(partner, "d")
+    await one.pass_time(timedelta(seconds=ENDPOINT_WAIT_SECONDS_MAX + 60), HOUR / 12)
+    assert taken(one)[2:] == ["clm_d"]
 
 
 async def test_a_slow_endpoint_holds_up_no_other(one):
