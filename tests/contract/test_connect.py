@@ -1,12 +1,14 @@
 """`POST /connect-requests` and approving a link: contract 2.3, 3, 4.2 and their readings."""
 
 import asyncio
+import secrets
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from service.core.errors import Refusal
 from service.facts.connections import ConnectLinkIssued, EntityConnected
+from service.ledger.service_keys import token_hash
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
 from tests.world import STAFF
@@ -146,6 +148,14 @@ async def of_a_longer_life(world, partner, token):
     return token
 
 
+async def of_another_token(world, partner, _token):
+    """Write the hash of a token that was never issued into the link's row, and return it."""
+    token = secrets.token_hex()
+    statement = "update live.connect_links set token_hash = $1 where partner_id = $2"
+    await execute(world, "live", statement, token_hash(token), partner.partner_id)
+    return token
+
+
 async def altered(_world, _partner, token):
     """Return a token that was never issued."""
     return token.swapcase()
@@ -164,6 +174,7 @@ async def empty(_world, _partner, _token):
         (of_a_revoked_partner, "connect_token_invalid"),
         (of_another_partner, "connect_token_invalid"),
         (of_a_longer_life, "connect_token_invalid"),
+        (of_another_token, "connect_token_invalid"),
         (altered, "connect_token_invalid"),
         (empty, "connect_token_invalid"),
     ],
@@ -177,6 +188,17 @@ async def test_unusable_links_connect_nothing(shared, what, code):
     assert await approve(shared, token, entity) == code
     connected = await events_of(shared, "live", EntityConnected)
     assert entity not in {event.entity_id for event in connected}
+
+
+@pytest.mark.parametrize("alter", [of_another_partner, of_a_longer_life, of_another_token])
+async def test_a_row_has_no_other_links_answer(shared, alter):
+    """What became of a link is shown to whoever has it: an altered row has no other's shown."""
+    partner, entity = await shared.partner(), await shared.entity()
+    commands, token = shared.service.modes["live"].connections, await link(partner)
+    assert await commands.answer(token) is None
+    await approve(shared, token, entity)
+    assert (await commands.answer(token)).event.entity_id == entity
+    assert await commands.answer(await alter(shared, partner, token)) is None
 
 
 async def test_an_unknown_entity_leaves_the_link_usable(in_memory):
