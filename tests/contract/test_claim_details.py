@@ -2,6 +2,8 @@
 
 import pytest
 
+from service.core.errors import Refusal
+from service.facts.claims import STAGES
 from service.http.scalars import LIMITS
 from tests.contract.events import execute
 from tests.contract.refusals import refused
@@ -88,6 +90,11 @@ async def test_a_row_shows_no_other_claim(shared):
     )
     await execute(shared, "live", swap, theirs, ours)
     refused(await partner.call("GET", f"/claims/{ours}"), "claim_not_found")
+    claims = shared.service.modes["live"].claims
+    for asked in (claims.show(ours), claims.move(ours, "settled", STAFF)):
+        with pytest.raises(Refusal, match="claim_not_found"):
+            await asked
+    assert (await claims.show(theirs)).stage == STAGES[0]
     give = "update live.claim_list set partner_id = $1 where claim_id = $2"
     await execute(shared, "live", give, partner.partner_id, theirs)
     refused(await partner.call("GET", f"/claims/{theirs}"), "claim_not_found")

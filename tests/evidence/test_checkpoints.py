@@ -12,6 +12,7 @@ from service.evidence.checkpoints import log_tree, signing
 from service.evidence.checkpoints.divergence import begin_lineage, find_divergence
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints, KeyMissing, MadeCheckpoint
+from service.evidence.checkpoints.stored import StoredCheckpoints
 from service.evidence.note import NoteInvalid, NoteKey, open_note
 from service.facts.lineages import lineage_stream
 from service.ledger.merkle import CompactRange
@@ -282,7 +283,12 @@ async def test_metrics_show_a_checkpoint_dated_ahead(database_url, tmp_path):
 
 async def test_the_note_of_another_checkpoint_is_a_fault(checkpoints, add, attack):
     """A row behind the last one, with its note, does not keep signing busy for ever."""
-    await checkpointed(checkpoints, add, 2)
+    made = await checkpointed(checkpoints, add, 2)
+    (origin, size, _), stored = made.checkpoint, StoredCheckpoints(checkpoints.ledger, [KEY])
+    assert stored.opened(origin, size, made.note) == made.checkpoint
+    for other in ((f"{origin}0", size), (origin, size + 1)):
+        with pytest.raises(LedgerForked, match="the note of another one"):
+            stored.opened(*other, made.note)
     attack(
         "insert into accounts.checkpoints (origin, size, note, tree, made_at)"
         " select origin, 999, note, tree, made_at from accounts.checkpoints"

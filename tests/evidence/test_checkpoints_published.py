@@ -6,7 +6,7 @@ from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoints import stored
 from service.evidence.checkpoints.divergence import find_divergence
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.names import link_name
+from service.evidence.checkpoints.names import link_name, note_name
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.checkpoints.stored import KeyMissing
@@ -65,6 +65,16 @@ async def test_a_published_file_that_is_no_checkpoint_blocks_signing(
     with pytest.raises(ArchiveUnavailable, match=r"00002\.txt"):
         await checkpoints.make()
     assert [one.size for one, _ in await stored_in(checkpoints)] == [1]
+
+
+async def test_a_note_under_the_name_of_another_checkpoint_is_refused(checkpoints, place):
+    """Whoever can write to the archive signs none, but can exchange those of two origins."""
+    made = await checkpoints.make()
+    origin, size, _ = made.checkpoint
+    for other in ((f"{origin}0", size), (origin, size + 1)):
+        await place.put(note_name(*other), made.note.encode())
+        with pytest.raises(ArchiveUnavailable, match="holds another checkpoint"):
+            await checkpoints.published.get(*other)
 
 
 async def test_an_unreachable_archive_blocks_signing(checkpoints, place, add):

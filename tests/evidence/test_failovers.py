@@ -193,6 +193,27 @@ async def test_a_lineage_is_not_begun_in_another_database_than_was_compared(
     assert (await verdict_on(accounts, place)).fault is None
 
 
+async def test_a_lineage_follows_what_was_published_last(
+    accounts, checkpoints, add, owner, attack, monkeypatch
+):
+    """Even while it was about to begin: it would disown what it does not name."""
+    await checkpoints.make()
+    await add(2)
+    made = (await checkpoints.make()).checkpoint
+    await lose(owner, attack, 2)
+    restore = checkpoints.restore_published
+
+    async def restore_late(size):
+        newer = made._replace(size=made.size + 1)
+        assert await checkpoints.published.put(newer, newer.sign(KEY), b"", made.size)
+        await restore(size)
+
+    monkeypatch.setattr(checkpoints, "restore_published", restore_late)
+    with pytest.raises(LineageRefused, match="another checkpoint was published meanwhile"):
+        await begin_lineage(checkpoints, "a failover", CAUSE, force=False)
+    assert len(await lineages(accounts)) == 1
+
+
 async def test_a_lineage_that_was_about_to_begin_is_begun_by_the_next_call(
     accounts, checkpoints, place, add
 ):
