@@ -5,13 +5,21 @@ import random
 
 import psycopg
 import pytest
+from psycopg.errors import LockNotAvailable
 
 from projections.connections.reader import access
 from service.core.errors import Refusal
+from service.entities.commands import business_locks
+from service.facts.entities import EntityRegistered
 from service.onboardings.commands import PURPOSE
+from service.privacy import erasures
+from tests.patience import PATIENCE_SECONDS, eventually
 from tests.privacy.links import CANARY, labelled_link
 from tests.world import STAFF
 
+WAITING = (
+    "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+)
 STAGES = ("negotiation", "proceedings", "judgment", "settled")
 
 
@@ -88,6 +96,25 @@ async def test_a_registration_during_an_erasure(privacy):
             with pytest.raises(Refusal):
                 await live.add("Canary", CANARY, "CN 1", STAFF)
             await privacy.erase_entity(outcome)
+
+
+async def test_an_erasure_waits_for_a_registration_of_the_same_business(
+    privacy, owner, monkeypatch
+):
+    """And no rebuild swaps a table meanwhile whose copies it has cleared."""
+    monkeypatch.setattr(erasures, "HELD_MILLISECONDS", int(1000 * PATIENCE_SECONDS))
+    live = privacy.service.modes["live"]
+    entity_id = await live.entities.add("Canary", CANARY, None, STAFF)
+    email_hash = (await privacy.service.secrets.get()).lookup_email(CANARY)
+    known_by = EntityRegistered(entity_id=entity_id, established=True, email_hash=email_hash)
+    async with live.ledger.transaction() as registering:
+        await registering.lock(*business_locks(known_by))
+        erasing = asyncio.create_task(privacy.erase_entity(entity_id))
+        await eventually(lambda: erasing.done() or owner.execute(WAITING).fetchall())
+        assert not erasing.done()
+        with owner.transaction(), pytest.raises(LockNotAvailable):
+            owner.execute("lock table live.entities in share mode nowait")
+    assert (await erasing).erased.is_new
 
 
 async def test_replays_during_an_erasure_are_200(privacy):

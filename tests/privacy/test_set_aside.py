@@ -10,13 +10,26 @@ from service.cli import documents
 from service.cli.target import Target
 from service.documents.verify import verify
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
+from service.ledger.ledger import AppendConflict
 from service.ledger.sequencer import Sequencer
+from service.privacy.erasure_list import ErasureList
 from tests.document_store import documents_on, reference_to
 from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.privacy.team import Privacy
 from tests.world import STAFF
 
 HIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
+HIDE_TWO = (
+    "select live.set_aside_events(array(select append_id from live.pending order by 1 limit 2))"
+)
+FORGE = """
+insert into live.set_aside (
+    append_id, originator_id, originator_version, topic, state, mac, reason
+) values (
+    1, gen_random_uuid(), 1, 'ClaimCreated', convert_to(%s, 'UTF8'),
+    decode('01' || repeat('00', 32), 'hex'), 'mac'
+)
+"""
 KEYS = "select key_id from live.data_keys order by key_id"
 EMAIL = "zoe@example.com"
 ONBOARDING = {"partner_user_id": "u", "company_name": "Zoe Ltd", "user_email": EMAIL}
@@ -92,14 +105,39 @@ async def test_a_claim_is_erased_by_its_id_with_its_documents(privacy, partner, 
 
 
 async def test_claims_of_a_business_are_erased_with_it(privacy, partner, entity_id, owner):
-    """Those that were set aside, and those that stand."""
+    """Those that were set aside, and those that stand; none that only names it, nor a forgery."""
+    other = await partner.connected_entity()
+    await Sequencer(privacy.service.modes["live"].ledger).number_committed()
+    theirs = (await partner.claim(other, entity_id)).json()["claim_id"]
     made = [(await partner.claim(entity_id, f"c{nr}")).json()["claim_id"] for nr in range(2)]
-    hide_first = "select live.set_aside_events(array[min(append_id)]) from live.pending"
-    owner.execute(hide_first)
+    owner.execute(HIDE_TWO)
+    owner.execute(FORGE, [entity_id])
     done = await privacy.erase_entity(entity_id, with_claims=True)
     assert sorted(one.claim_id for one in done.claims) == sorted(made)
     assert not done.foreign
-    assert owner.execute(KEYS).fetchall() == []
+    left = [(await privacy.parts().erasures.entity(other)).stream_id]
+    left += [(await privacy.claim(theirs)).stream_id]
+    assert owner.execute(KEYS).fetchall() == [(one,) for one in sorted(left)]
+
+
+async def test_a_claim_that_begins_anew_meanwhile_keeps_its_key(
+    privacy, partner, entity_id, owner, monkeypatch
+):
+    """It is another one, although its stream, and so the name of its key, are the same."""
+    first = (await partner.claim(entity_id, "c1")).json()["claim_id"]
+    put, seconds = ErasureList.put, []
+
+    async def put_and_begin_anew(listed, entry):
+        await put(listed, entry)
+        owner.execute(HIDE)
+        seconds.append((await partner.claim(entity_id, "c1")).json()["claim_id"])
+
+    monkeypatch.setattr(ErasureList, "put", put_and_begin_anew)
+    with pytest.raises(AppendConflict, match="has begun anew"):
+        await privacy.erase_claim(first)
+    (second,) = seconds
+    claim = await privacy.service.modes["live"].claims.show(second)
+    assert (claim.personal, claim.erased) == ("readable", False)
 
 
 async def test_what_was_done_again_is_another_claim(privacy, partner, entity_id, owner):
