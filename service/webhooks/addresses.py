@@ -41,7 +41,7 @@ def is_public(address: IpAddress) -> bool:
     """Return whether an address is one of the internet's, and of a single machine."""
     if isinstance(address, IPv6Address) and address not in _UNICAST:
         return False  # with what wraps an IPv4 address: mapped, compatible, NAT64
-    if not address.is_global or address.is_multicast or address.is_reserved:
+    if not address.is_global or address.is_multicast:
         return False
     return not any(address in network for network in _NOT_PUBLIC)
 

@@ -25,7 +25,6 @@ ANSWER_BYTES_MAX: Final = 32 * 1024
 number; records of TLS that hold no data are bounded apart (`service/http/bounded_stream.py`)."""
 RETRY_AFTER_SECONDS_MAX: Final = 24 * 3600
 _USER_AGENT: Final = "claim-ledger-webhooks/1"
-_DIGITS_MAX: Final = 9
 
 
 class Undelivered(Exception):
@@ -112,7 +111,7 @@ def _retry_after(headers: Iterable[tuple[bytes, bytes]], now: datetime) -> float
         (value.decode("latin-1") for name, value in headers if name.lower() == b"retry-after"), ""
     ).strip()
     if text.isascii() and text.isdigit():
-        seconds = float(text[:_DIGITS_MAX])
+        seconds = float(text)
     else:
         try:
             seconds = (parsedate_to_datetime(text) - now).total_seconds()

@@ -37,7 +37,7 @@ def check_url(text: str, *, allow_private: bool = False) -> SplitResult:
     except ValueError as error:
         raise NotPublic("expected a URL such as https://example.com/webhooks") from error
     host = url.hostname or ""
-    if url.username is not None or url.fragment or "#" in text:
+    if url.username is not None or "#" in text:
         raise NotPublic("expected a URL without a user name and without a fragment")
     if allow_private and url.scheme in {"http", "https"} and host:
         return url

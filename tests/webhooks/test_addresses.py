@@ -7,7 +7,7 @@ import dns.resolver
 import pytest
 
 from service.webhooks import addresses
-from service.webhooks.addresses import ADDRESSES_MAX, is_public, resolve
+from service.webhooks.addresses import ADDRESSES_MAX, RESOLVE_SECONDS_MAX, is_public, resolve
 from service.webhooks.urls import NotPublic, check_url
 from tests.tables import every_row
 
@@ -40,7 +40,7 @@ BAD = (
     *("https://example.com:25/", "https://example.com:8443/", "https://example.com:99999/"),
     *("https://example.com\\@10.0.0.1/", "https://exämple.com/", "https://example.com/\r\nx: y"),
     *("https://example.1/", "https://-a.example/", "https://a..example/", "https://example.com./"),
-    "https://example.com/" + "a" * 500,
+    *("https://example.com/" + "a" * 500, "https://example.com/\\x"),
 )
 
 
@@ -87,13 +87,17 @@ async def test_one_address_that_is_not_public_refuses_the_host(monkeypatch):
         refusals.append(refused.value)
     monkeypatch.undo()
 
-    async def unknown(*_args, **_more):
+    async def unknown(name, *, lifetime, search):
+        assert (name[-1], lifetime, search) == (".", RESOLVE_SECONDS_MAX, False)
         raise dns.resolver.NXDOMAIN
 
     monkeypatch.setattr(dns.asyncresolver, "resolve_name", unknown)
     with pytest.raises(NotPublic) as refused:
         await resolve("example.com")
     refusals.append(refused.value)
+    for ours in ("localhost", "127.0.0.1"):
+        with pytest.raises(NotPublic):
+            await resolve(ours)
     assert len({str(one) for one in refusals}) == 1
     assert [one.reason for one in refusals] == [
         *["an address is not public"] * 2,
