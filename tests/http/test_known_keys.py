@@ -42,3 +42,5 @@ def test_memory_is_bounded() -> None:
         known.remember(f"key_{number}", key)
     assert len(known) == 2
     assert [known.knows(key) for key in keys] == [False, True, True]
+    known.remember("key_2", keys[2])  # used again: it needs no room
+    assert [known.knows(key) for key in keys] == [False, True, True]

@@ -99,6 +99,7 @@ async def test_a_key_issued_before_is_bound_when_it_is_used(in_memory, older, mo
     accounts = in_memory.service.accounts
     assert await status(in_memory, token) == 404
     assert stored(in_memory, token)["hash_version"] == 1
+    assert await status(in_memory, token._replace(mode="test")) == 401
     bound = (await accounts.binding())._replace(boundaries=[Boundary(1)])
     monkeypatch.setattr(accounts, "_binding", bound)
     assert await status(in_memory, token._replace(secret="x")) == 401

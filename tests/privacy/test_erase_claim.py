@@ -212,10 +212,12 @@ async def test_a_replay_still_answers_200(privacy):
 
 async def test_an_erased_claim_goes_on_through_its_stages(privacy):
     """Stages contain no personal data: moving works, and the claim stays erased."""
-    _, _, _, made = await claim_with_document(privacy)
+    partner, _, _, made = await claim_with_document(privacy)
     await privacy.erase_claim(made["claim_id"])
     moved = await privacy.service.modes["live"].claims.move(made["claim_id"], "closed", STAFF)
     assert (moved.stage, moved.erased) == ("closed", True)
+    shown = (await partner.call("GET", f"/claims/{made['claim_id']}")).json()
+    assert [one["stage"] for one in shown["history"]] == ["triage", "closed"]
 
 
 async def test_a_sandbox_claim_is_erased_in_its_ledger(privacy):

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -11,7 +12,7 @@ import pytest
 
 from service.cli.erasing import signed_out
 from service.cli.target import Target
-from service.privacy.erasure_list import ErasureList, ListedErasure, subject_of
+from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure, subject_of
 from service.privacy.faulty_keys import faulty_by_list
 from service.privacy.reapply import CAME_BACK, Reapply
 from service.storage.port import StorageUnavailable
@@ -317,6 +318,10 @@ async def test_an_entry_that_the_service_did_not_write_changes_nothing(privacy):
     assert [one.entry for one in faults] == [f"{name}-{number}.json" for number in range(5)]
     assert all(one.entry in one.fault for one in faults)
     assert await are_erased(privacy, [stays, goes]) == [False, True]
+    nothing = re.sub(rb'"data_keys":\[[^]]*\]', b'"data_keys":[]', written)
+    await privacy.service.archive.put(f"{name}-none.json", nothing)
+    with pytest.raises(EntryUnreadable, match="names no data key"):
+        await privacy.listed.read(f"{name}-none.json")
 
 
 async def test_an_entry_of_an_earlier_release_is_applied_on_demand(privacy):

@@ -104,12 +104,14 @@ async def test_a_changed_endpoint_is_where_its_events_go(one):
 
 
 async def test_an_endpoint_gets_only_the_types_that_it_wants(one):
-    """And goes on behind the others."""
-    partner, _ = await one.subscribed(types=["claim.stage_changed"])
+    """And goes on behind the others; a test event it gets, too."""
+    partner, endpoint = await one.subscribed(types=["claim.stage_changed"])
     await one.claims(partner, "a", "b", stages=1)
     await one.serve()
+    await one.queues.test("live", endpoint)
+    await one.serve()
     types = [msgspec.json.decode(body)["type"] for _, _, body in one.sink.sent]
-    assert types == ["claim.stage_changed"] * 2
+    assert types == [*["claim.stage_changed"] * 2, "endpoint.test"]
 
 
 async def test_what_is_queued_and_not_wanted_any_more_is_not_sent(one):
@@ -250,8 +252,9 @@ async def test_an_endpoint_can_have_everything_again(one):
     first, again = one.sink.taken[:2], one.sink.taken[2:]
     assert sorted(first) == sorted(again)
     assert len(await one.queues.delivered("live", endpoint)) == 2
-    with pytest.raises(Refusal, match="validation_failed"):
-        await one.queues.replay("live", endpoint, 100)
+    for nowhere in (0, 100):
+        with pytest.raises(Refusal, match="validation_failed"):
+            await one.queues.replay("live", endpoint, nowhere)
     await one.queues.test("live", endpoint)
     await one.follow()
     await one.serve()
