@@ -99,6 +99,18 @@ async def test_a_batch_holds_no_stream_twice():
     assert [[one.number for one in batch] for batch in runs.batches] == [[0, 2], [1], [3]]
 
 
+async def test_a_stream_is_in_one_batch_at_a_time():
+    """What follows in it would decide on what the other batch is about to write."""
+    runs = Runs()
+    batcher = batcher_of(runs, concurrency=2)
+    tasks = await submitted(batcher, [Command("a", 1)])
+    tasks += await submitted(batcher, [Command("a", 2), Command("b", 3)])
+    assert runs.batches == [[Command("a", 1)], [Command("b", 3)]]
+    runs.gate.set()
+    assert await asyncio.gather(*tasks) == [1, 2, 3]
+    assert runs.batches[2:] == [[Command("a", 2)]]
+
+
 async def test_no_more_transactions_at_once_than_allowed():
     """However many commands wait, only `concurrency` batches are under way."""
     runs = Runs()

@@ -171,13 +171,16 @@ async def test_a_key_that_came_back_alone_is_destroyed_again(privacy, database_u
     """Only the key table was restored: the event exists, so none is appended."""
     partner = await privacy.documents.world.partner()
     made = await partner.claim(await partner.connected_entity())
-    claim_id = made.json()["claim_id"]
+    claim_id, parts = made.json()["claim_id"], privacy.parts()
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute("create table kept as select * from live.data_keys")
         await privacy.erase_claim(claim_id)
         (events,) = owner.execute("select count(*) from live.events").fetchone()
         owner.execute("insert into live.data_keys select * from kept on conflict do nothing")
+        entry, erasures = await privacy.listed.read(*await privacy.listed.names()), parts.erasures
+        assert not await erasures.shows(entry)
         done = await again(privacy)
+        assert await erasures.shows(entry)
         (events_after,) = owner.execute("select count(*) from live.events").fetchone()
     shown = await privacy.service.modes["live"].claims.show(claim_id)
     assert (done[claim_id].changed, done[claim_id].erased.is_new) == (True, False)

@@ -207,21 +207,24 @@ async def test_one_that_was_gone_goes_on_once_it_is_enabled(one):
 async def test_one_that_asks_for_time_gets_it(one):
     """By Retry-After, within bounds; it is left alone as a whole."""
     partner, _ = await one.subscribed()
-    one.sink.answers[URL] = EndpointAnswer(429, 120.0)
-    await one.claims(partner, "a")
+    one.sink.answers |= {
+        "clm_a": EndpointAnswer(500),
+        "clm_b": EndpointAnswer(429, 600.0),
+        "clm_c": EndpointAnswer(500),
+    }
+    await one.claims(partner, "a", "b", "c")
     await one.serve()
-    del one.sink.answers[URL]
-    await one.claims(partner, "b")
-    await one.pass_time(timedelta(seconds=110), timedelta(seconds=10))
+    one.sink.answers.clear()
+    await one.pass_time(HOUR / 12, HOUR / 60)
     assert taken(one) == []
-    await one.pass_time(timedelta(seconds=30), timedelta(seconds=10))
-    assert sorted(taken(one)) == ["clm_a", "clm_b"]
-    one.sink.answers["clm_c"] = EndpointAnswer(429, 24 * 3600.0)
-    await one.claims(partner, "c")
-    await one.serve()
+    await one.pass_time(HOUR / 10, HOUR / 60)
+    assert sorted(taken(one)) == ["clm_a", "clm_b", "clm_c"]
+    one.sink.answers["clm_d"] = EndpointAnswer(429, 24 * 3600.0)
     await one.claims(partner, "d")
+    await one.serve()
+    await one.claims(partner, "e")
     await one.pass_time(timedelta(seconds=ENDPOINT_WAIT_SECONDS_MAX + 60), HOUR / 12)
-    assert taken(one)[2:] == ["clm_d"]
+    assert taken(one)[3:] == ["clm_e"]
 
 
 async def test_a_slow_endpoint_holds_up_no_other(one):
