@@ -56,6 +56,14 @@ def insert(path: Path, before: str, text: str) -> None:
     path.write_text(old.replace(before, text + before))
 
 
+def select(path: Path, query: str) -> None:
+    """Have a query select the new column, too, after `created_at` in its list."""
+    before, name, after = path.read_text().partition(f"-- name: {query}\n")
+    text, count = re.subn(r"(?m)((?:\w\.)?)created_at\b", r"\g<0>, \1currency", after, count=1)
+    assert count, f"this test's anchor is gone: {query} of {path} does not select created_at"
+    path.write_text(before + name + text)
+
+
 def changed(tree: Path) -> list[str]:
     """Return the files that the copy has other than we do, sorted."""
     paths = [path for path in tree.rglob("*") if path.is_file() and "tests" not in path.parts]
@@ -89,8 +97,8 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
         "    created_at timestamptz\n",
         "    currency text,",
     )
-    queries = tree / "projections/claim_list/queries.sql"
-    queries.write_text(re.sub(r"(\w+)\.created_at\b", r"\g<0>, \1.currency", queries.read_text()))
+    for query in ("by_id", "page"):
+        select(tree / "projections/claim_list/queries.sql", query)
     newest = max(path.name for path in (ROOT / "migrations/versions").glob("0*.py"))[:4]
     (tree / "migrations/versions/0099_currency.py").write_text(REVISION.format(newest=newest))
     (tree / "migrations/sql/0099_currency.sql").write_text(
@@ -102,8 +110,10 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     ]
     assert sorted(expected) == changed(tree)
     walked = run(tree, "tests.walked_field", database_url, str(tmp_path / "mail"))
-    *_log, listed = walked.splitlines()
-    assert json.loads(listed) == [None, "EUR"]
+    *_log, shown = walked.splitlines()
+    found = json.loads(shown)
+    assert found["listed"] == found["alone"] == found["expected"]
+    assert found["pages"] == [200, 200]
     replays = "tests/facts/test_replays.py"  # of which none may stand for the field that is next
     assert "passed" in run(tree, "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", replays)
 

@@ -27,6 +27,7 @@ order by asked.nr
 -- is not one of these claims. Of the two branches one runs, each along an index of its own. It finds
 -- $4 claims, one more than the page has: `more` is whether another follows. The page ends before a
 -- claim with which its invoice references have more than $6 bytes; their length alone is read then.
+-- Its columns are listed once, outermost: there, `*` would change a kept plan's result with the schema.
 with access as (
     select e.name, c.connected_at, c.disconnected_at
     from ledger.entities as e
@@ -48,17 +49,13 @@ from access as a
 left join token as t on true
 left join lateral (
     select
-        found.append_id, found.claim_id, found.entity_id, found.partner_claim_id,
-        found.partner_user_id, found.partner_invoice_ids, found.stage, found.created_at,
+        found.*,
         row_number() over newest as nr,
         sum(octet_length(found.partner_invoice_ids)) over newest as bytes,
         lead(found.append_id) over newest is not null as more
     from (
         (
-            select
-                l.append_id, l.claim_id, l.entity_id, l.partner_claim_id, l.partner_user_id,
-                l.partner_invoice_ids, l.stage, l.created_at
-            from ledger.claim_list as l
+            select l.* from ledger.claim_list as l
             where
                 $5::text is null
                 and l.partner_id = $1 and l.entity_id = $2
@@ -68,10 +65,7 @@ left join lateral (
         )
         union all
         (
-            select
-                l.append_id, l.claim_id, l.entity_id, l.partner_claim_id, l.partner_user_id,
-                l.partner_invoice_ids, l.stage, l.created_at
-            from ledger.claim_list as l
+            select l.* from ledger.claim_list as l
             where
                 $5::text is not null
                 and l.partner_id = $1 and l.entity_id = $2 and l.partner_user_id = $5
