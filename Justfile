@@ -127,6 +127,13 @@ docs:
     uv run python -m service.cli.reference
     uv run python deploy/grafana/dashboards.py
 
+# Samples of events and fields of requests are only added. Snapshots take a PostgreSQL, a few seconds.
+# Write all that is generated from code: documents, samples of events, fields of requests, snapshots.
+generate: docs
+    uv run python -m tests.corpus
+    uv run python -m tests.facts.request_fields
+    uv run python -m tests.migrations.snapshots
+
 # Generate the client libraries from the OpenAPI document (`just docs`); needs Node 20 or newer, and npm.
 clients: docs
     uv run python clients/python/generate.py

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from service.claims.wire import ClaimRequest
+from tests.facts.request_fields import next_version, stored
 from tests.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +23,7 @@ TABLE = re.findall(
 FILES = {change: re.findall(r"`([^`]+)`", files) for change, files in TABLE}
 
 REQUEST = """    currency: Annotated[
-        Text | UnsetType, described("Currency of the invoices.", "EUR", extra={"since": 3})
+        Text | UnsetType, described("Currency of the invoices.", "EUR", extra={{"since": {since}}})
     ] = UNSET
 """
 SHOWN = '    currency: Annotated[str | None, described("Null when none was given.", "EUR", None)]\n'
@@ -85,7 +87,8 @@ def test_the_table_names_files_that_exist():
 def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     """The files that ARCHITECTURE.md names are enough: it is posted, stored, compared and shown."""
     wire = tree / "service/claims/wire.py"
-    insert(wire, "    message: Annotated[\n        Message", REQUEST)
+    since = next_version(stored(ClaimRequest))
+    insert(wire, "    message: Annotated[\n        Message", REQUEST.format(since=since))
     insert(wire, '    name: Annotated[\n        str, described("The connected entity', SHOWN)
     insert(
         tree / "service/facts/claims.py",
@@ -114,8 +117,9 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     found = json.loads(shown)
     assert found["listed"] == found["alone"] == found["expected"]
     assert found["pages"] == [200, 200]
-    replays = "tests/facts/test_replays.py"  # of which none may stand for the field that is next
-    assert "passed" in run(tree, "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", replays)
+    # None of the replays' tests may stand for the next field, which is not stored yet.
+    replays = ("tests/facts/test_replays.py", "-k", "not test_the_fields_of_a_version_stay")
+    assert "passed" in run(tree, "pytest", "-q", "--noconftest", "-p", "no:cacheprovider", *replays)
 
 
 def run(tree: Path, module: str, *arguments: str) -> str:

@@ -5,9 +5,10 @@ shape that the fingerprint covers. A field that a later release adds was ignored
 not, so it is no part of earlier fingerprints: a replay is compared by the version that its creation
 recorded. Each added field, nested ones included, names its version beside its type:
 
-    currency: Annotated[Text | UnsetType, described("…", extra={"since": 3})] = UNSET
+    currency: Annotated[Text | UnsetType, described("…", extra={"since": N})] = UNSET
 
-So do the fields of a struct that comes with a later field. The fields of a version never change,
+N is one more than the newest version in tests/facts/request_fields.json, whose test says so. The
+fields of a struct that comes with a later field name it, too. The fields of a version never change,
 nor does their order: both are part of the fingerprint. Version 2 has no fields of its own: since
 it, fingerprints have a key of their own (service/ledger/encryption.py).
 """

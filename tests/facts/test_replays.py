@@ -12,6 +12,7 @@ from service.facts.onboardings import OnboardingReplayMismatched, OnboardingStar
 from service.http.decoding import decode
 from service.ledger.encryption import DataKey
 from service.onboardings.wire import OnboardingAddress, OnboardingRequest
+from tests.facts.request_fields import faults, next_version, stored, to_store
 
 NOBODYS = "x_named_by_no_release"
 """The name of a later field: a release that adds one chooses another."""
@@ -31,30 +32,6 @@ ONBOARDING: dict[str, Any] = {
     "company_name": "Example Trading Ltd",
     "user_email": "owner@example.com",
     "address": {"first_line": "1 Example Street", "second_line": None},
-}
-CLAIM_VERSION_1 = {
-    "ClaimRequest": [
-        *("entity_id", "partner_claim_id", "defendant", "invoices", "partner_user_id"),
-        *("partner_invoice_ids", "message", "contract_date", "is_written", "document_refs"),
-    ],
-    "Defendant": [
-        *("name", "email", "address", "is_consumer", "is_individual"),
-        "company_registration_number",
-    ],
-    "DefendantAddress": [
-        *("first_line", "second_line", "town_city", "county", "postcode", "country"),
-    ],
-    "Invoice": ["number", "total_amount_for_invoice", "created_date", "due_date", "summary"],
-    "DocumentRef": ["storage_path", "mime_type", "filename"],
-}
-ONBOARDING_VERSION_1 = {
-    "OnboardingRequest": [
-        *("partner_user_id", "company_name", "user_email", "company_number", "user_name"),
-        "address",
-    ],
-    "OnboardingAddress": [
-        *("first_line", "second_line", "locality", "region", "postcode", "country"),
-    ],
 }
 
 
@@ -158,33 +135,34 @@ NOUNS = {
 each_noun = pytest.mark.parametrize("noun", NOUNS.values(), ids=NOUNS)
 
 
-@pytest.mark.parametrize(
-    ("kind", "version_1"),
-    [(ClaimRequest, CLAIM_VERSION_1), (OnboardingRequest, ONBOARDING_VERSION_1)],
-)
-def test_the_fields_of_version_1_stay(kind, version_1):
-    """Adding without `since`, removing or moving a field would change fingerprints."""
-    assert shape(kind) == version_1
+@each_noun
+def test_the_fields_of_a_version_stay(noun):
+    """Adding to one that is stored, removing or moving a field would change fingerprints."""
+    versions = stored(noun.kind)
+    assert not faults(noun.kind, versions)
+    assert not to_store(noun.kind, versions), (
+        f"the new version of {noun.kind.__name__} is not stored: run `just generate`"
+    )
+    assert set(versions) >= {1}
 
 
 @each_noun
-def test_a_field_without_a_version_is_noticed(noun):
-    """The pinned fields differ if a field without a version is added, at the top or nested."""
-    assert shape(noun.future) == shape(noun.kind)
-    now, forgotten = shape(noun.kind), shape(noun.later(None))
-    assert now.keys() == forgotten.keys()
-    changed = [name for name, fields in now.items() if forgotten[name] != fields]
-    assert len(changed) == len(noun.additions)
+def test_what_to_give_a_new_field_is_said(noun):
+    """The next version, whether none is given or one that has fingerprints, at the top or nested.
 
-
-def shape(kind):
-    """Return the fields of version 1 of a request's shape, by the names of its structs."""
-    return {
-        struct.__name__: [
-            name for name, since in replays.fields_since(struct).items() if since == 1
-        ]
-        for struct in replays.shapes(kind)
-    }
+    A field that is copied with its version would be part of what was fingerprinted without it.
+    """
+    versions, new = stored(noun.kind), next_version(stored(noun.kind))
+    for wrong in (None, *versions, new + 1):
+        said = faults(noun.later(wrong), versions)
+        assert said == [f'`{NOBODYS}` is new: give it extra={{"since": {new}}}'] * len(
+            noun.additions
+        )
+    assert faults(noun.later(new), versions) == []
+    assert list(to_store(noun.later(new), versions)) == [new]
+    once_stored = versions | to_store(noun.later(new), versions)
+    assert faults(noun.later(new), once_stored) == []
+    assert len(faults(noun.kind, once_stored)) == 1  # it was removed
 
 
 @pytest.mark.parametrize("kind", [ClaimRequest, OnboardingRequest])
