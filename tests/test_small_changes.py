@@ -102,6 +102,12 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     )
     for query in ("by_id", "page"):
         select(tree / "projections/claim_list/queries.sql", query)
+    select(tree / "service/evidence/replay/queries.sql", "claim_list")
+    insert(
+        tree / "service/evidence/replay/independent.py",
+        '            "stage": FIRST_STAGE,',
+        '            "currency": data.get("currency"),\n',
+    )
     newest = max(path.name for path in (ROOT / "migrations/versions").glob("0*.py"))[:4]
     (tree / "migrations/versions/0099_currency.py").write_text(REVISION.format(newest=newest))
     (tree / "migrations/sql/0099_currency.sql").write_text(
@@ -115,7 +121,8 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     walked = run(tree, "tests.walked_field", database_url, str(tmp_path / "mail"))
     *_log, shown = walked.splitlines()
     found = json.loads(shown)
-    assert found["listed"] == found["alone"] == found["expected"]
+    for place in ("listed", "alone", "replayed", "independent"):
+        assert found[place] == found["expected"], place
     assert found["pages"] == [200, 200]
     # None of the replays' tests may stand for the next field, which is not stored yet.
     replays = ("tests/facts/test_replays.py", "-k", "not test_the_fields_of_a_version_stay")
