@@ -2,7 +2,6 @@
 
 import json
 import re
-import resource
 import subprocess
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +12,7 @@ from service.cli.instant import instant
 from service.cli.output import ROWS_SHOWN_MAX, Spool, show
 from tests.cli.team import mailbox
 from tests.dev_process import PROGRAM, environment, until
+from tests.small_files import files_of_at_most
 from tests.world import claim_body
 
 MOMENT = datetime(2026, 3, 1, 10, 15, 30, tzinfo=UTC)
@@ -204,14 +204,14 @@ def test_a_spooled_table_is_printed_in_full_to_programs(capsys, rows, text):
 def test_rows_without_a_place_are_named(team, demo, room):
     """Before any of the answer is printed, and not as a fault of the database."""
     _claim(team, demo, f"no-place-{room}")
-    done = subprocess.run(
-        [PROGRAM, "audit", "replay", "--json", "--data-dir", team.dev.data_dir],
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
-    )
+    with files_of_at_most(room):
+        done = subprocess.run(
+            [PROGRAM, "audit", "replay", "--json", "--data-dir", team.dev.data_dir],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert (done.returncode, done.stderr) == (1, "")
     said = json.loads(done.stdout)["message"]
     assert "no place for the answer's rows" in said

@@ -1,6 +1,5 @@
 """Streams of a log that is read in parts: each begins once, and goes on where it was."""
 
-import resource
 import tempfile
 from contextlib import closing
 from uuid import UUID, uuid4
@@ -9,6 +8,7 @@ import pytest
 
 from service.evidence.verify import segments
 from service.evidence.verify.segments import Acted, JoinedStreams, PartStreams, Whole
+from tests.small_files import files_of_at_most
 
 ONE, OTHER = uuid4(), uuid4()
 FIRST, SECOND, THIRD = (1, 10), (2, 11), (3, 12)
@@ -83,9 +83,5 @@ def test_without_a_place_on_disk_nothing_is_known(monkeypatch, bytes_max):
     monkeypatch.setattr(segments, "SPOOLED_BYTES_MAX", 1)
     monkeypatch.setattr(tempfile, "tempdir", tempfile.gettempdir())  # found while it had a place
     parts = [[{ONE: [FIRST]}, {ONE: [SECOND]}], [{OTHER: [FIRST]}], [{ONE: [THIRD]}]]
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_max, hard))
-    try:
+    with files_of_at_most(bytes_max):
         assert joined(*parts, wanted=(ONE,)) is None
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

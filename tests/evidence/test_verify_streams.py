@@ -1,7 +1,6 @@
 """The order of events within their streams, of which only so many are kept in memory."""
 
 import random
-import resource
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -10,6 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from service.evidence.verify.streams import Streams
+from tests.small_files import files_of_at_most
 
 FILE_BYTES_MAX = 1_100_000
 """Room for the streams that are put away first, and not for the next ones beside them."""
@@ -18,10 +18,8 @@ FILE_BYTES_MAX = 1_100_000
 @pytest.fixture
 def little_room():
     """Let this process write no larger file: as on a disk that is full by then."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES_MAX, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with files_of_at_most(FILE_BYTES_MAX):
+        yield
 
 
 def test_the_order_within_a_stream_is_checked():
