@@ -1,4 +1,4 @@
-"""The four changes that ARCHITECTURE.md calls small: they touch the files that it names."""
+"""The common changes of ARCHITECTURE.md: they touch the files that it names."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.patience import PATIENCE_SECONDS
 ROOT = Path(__file__).parents[1]
 TABLE = re.findall(
     r"^\| (.+?) \| (.+) \|$",
-    (ROOT / "ARCHITECTURE.md").read_text().partition("## Four changes")[2].partition("## ")[0],
+    (ROOT / "ARCHITECTURE.md").read_text().partition("## Common changes")[2].partition("## ")[0],
     flags=re.MULTILINE,
 )
 FILES = {change: re.findall(r"`([^`]+)`", files) for change, files in TABLE}

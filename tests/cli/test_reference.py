@@ -1,11 +1,14 @@
 """The reference of the command line and of the settings matches the code."""
 
+import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 
 import click
 import pytest
 
+import service.cli
 from service.app.settings import SETTINGS
 from service.cli import cli
 from service.cli.lazy import LazyGroup
@@ -18,12 +21,28 @@ WITHOUT = {
     "claim-ledger keys-at-rest keygen": {"data_dir", "person"},
 }
 """Commands that need no installation, or nobody of the team."""
+PROGRAMS = {"service.cli.dev.store"}
+"""Modules whose command is a program of its own, which `dev` starts."""
 
 
 @pytest.mark.parametrize("path", documents(), ids=str)
 def test_generated_documents_are_up_to_date(path):
     """Running `just docs` would change nothing."""
     assert path.read_text() == documents()[path]
+
+
+def test_every_command_is_in_a_group():
+    """One that none names does not exist for whoever runs the program."""
+    known = {id(command) for _, command in commands(cli)}
+    lacking = [
+        f"`{command.name}` of {module.name}: name it in _GROUPS, in service/cli/__init__.py"
+        for module in pkgutil.walk_packages(service.cli.__path__, "service.cli.")
+        if module.name not in PROGRAMS
+        for command in vars(import_module(module.name)).values()
+        if isinstance(command, click.Command) and not isinstance(command, click.Group)
+        if id(command) not in known
+    ]
+    assert not lacking
 
 
 @pytest.mark.parametrize(("name", "command"), list(commands(cli)), ids=str)
