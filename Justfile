@@ -124,7 +124,7 @@ coverage:
 
 # Write the documents that are generated from code.
 docs:
-    uv run python -m service.cli.reference
+    uv run python -m service.cli.generated_documents
     uv run python deploy/grafana/dashboards.py
 
 # Samples of events and fields of requests are only added. Snapshots take a PostgreSQL, a few seconds.

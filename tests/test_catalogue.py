@@ -11,7 +11,8 @@ EVERY = {**ACCOUNTS, **PARTNER_LEDGER}
 def test_the_document_lists_the_catalogue():
     """docs/events.md ends in exactly the catalogue that the code has."""
     text = Path("docs/events.md").read_text()
-    assert text.partition("## The events\n\n")[2] == catalogue_document()
+    listed = text.partition("## The events\n\n")[2]
+    assert listed == catalogue_document(), "docs/events.md is generated: run `just generate`"
 
 
 LOCKS = {

@@ -11,7 +11,7 @@ import click
 
 from service.app.settings import SETTINGS
 from service.cli import cli
-from service.cli.reference import commands
+from service.cli.generated_documents import commands
 from tests.calls import calls, hold
 from tests.monitoring.rules import ALERTS, product_metrics
 

@@ -102,9 +102,9 @@ LINE_LABELS = re.compile(r"\{\{(\w+)\}\}")
 
 
 def test_dashboards_are_those_of_the_code():
-    """`just docs` writes them."""
+    """`just generate` writes them."""
     for path, text in documents().items():
-        assert path.read_text() == text, path
+        assert path.read_text() == text, f"{path} is generated: run `just generate`"
 
 
 def test_panels_read_only_what_the_product_shows():

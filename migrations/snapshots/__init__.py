@@ -1,6 +1,6 @@
 """What the newest revision makes of a ledger's schema: each thing that decides what its rows say.
 
-`python -m tests.migrations.snapshots` writes these files anew; a test compares them with a database
+`just generate` writes these files anew; a test compares them with a database
 that was migrated, on each version of PostgreSQL.
 """
 

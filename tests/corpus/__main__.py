@@ -10,16 +10,19 @@ import msgspec
 
 from tests.corpus.corpus import DIRECTORY, SUMS, lines, missing, sums, written
 
+SAMPLES = ("with every field", "with the fewest fields")
+"""Of an event, in the order in which they are written."""
+
 
 def main() -> None:
     """Add lines and print them. Existing hashes are kept: a changed line ends the run."""
     if SUMS.exists() and not set(SUMS.read_text().splitlines()) <= set(sums().splitlines()):
         sys.exit("a line of the corpus was changed or removed: put it back")
     for ledger, cls in missing():
-        for line in written(ledger, cls):
+        for line, what in zip(written(ledger, cls), SAMPLES, strict=False):  # one is both
             _append(f"{line.topic}.jsonl", msgspec.json.encode(line))
             _append(f"expected/{line.topic}.jsonl", msgspec.json.encode(line.expected()))
-            print(f"added {line.topic} version {line.class_version}")  # noqa: T201 - a script
+            print(f"added {line.topic} version {line.class_version}, {what}")  # noqa: T201 - a script
     if "--accept" in sys.argv:
         _accept()
     SUMS.write_text(sums())

@@ -1,6 +1,6 @@
 """Documents generated from code: the command line, the settings, the list of events, the OpenAPI.
 
-`python -m service.cli.reference` writes them; a test compares them.
+`python -m service.cli.generated_documents` writes them; a test compares them.
 """
 
 import json

@@ -11,8 +11,8 @@ import pytest
 import service.cli
 from service.app.settings import SETTINGS
 from service.cli import cli
+from service.cli.generated_documents import commands, documents
 from service.cli.lazy import LazyGroup
-from service.cli.reference import commands, documents
 
 WITHOUT = {
     "claim-ledger audit check": {"data_dir", "person"},
@@ -27,8 +27,8 @@ PROGRAMS = {"service.cli.dev.store"}
 
 @pytest.mark.parametrize("path", documents(), ids=str)
 def test_generated_documents_are_up_to_date(path):
-    """Running `just docs` would change nothing."""
-    assert path.read_text() == documents()[path]
+    """Running `just generate` would change nothing."""
+    assert path.read_text() == documents()[path], f"{path} is generated: run `just generate`"
 
 
 def test_every_command_is_in_a_group():
