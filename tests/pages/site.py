@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email import message_from_bytes
 from email.policy import default
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, Response
 
 from service.app.bootstrap import Service
 from service.pages.visit import COOKIE
@@ -60,14 +61,17 @@ class Team:
 
 @dataclass
 class Site:
-    """`url` is the origin; `browser` visits it."""
+    """`url` is the origin; `browser` visits it; `log` has the server's output."""
 
     url: str
+    log: Path
     database_url: str
     mail_dir: Path
     browser: Browser
     team: Team
     contexts: list[BrowserContext] = field(default_factory=list[BrowserContext])
+    failed: list[str] = field(default_factory=list[str])
+    """Responses that no test of a page expects: the server's own errors."""
 
     def do(self, act: Callable[[Service], Awaitable[T]]) -> T:
         """Run commands as the team does, in this process."""
@@ -128,13 +132,26 @@ class Site:
         """Return a page in a new browser profile, which is closed at the end of the test."""
         context: BrowserContext = self.browser.new_context(base_url=self.url, **options)
         context.set_default_timeout(PATIENCE_SECONDS * 1000)
+        context.on("response", self._look)
         self.contexts.append(context)
         return context.new_page()
 
     def leave(self) -> None:
-        """Close every profile that a visitor opened."""
+        """Close every profile that a visitor opened; raise AssertionError if the server failed."""
         while self.contexts:
             self.contexts.pop().close()
+        failed, self.failed = self.failed, []
+        assert not failed, "\n".join(failed)
+
+    def _look(self, response: Response) -> None:
+        """Close a profile whose page fails: its test would wait for what the page does not have."""
+        if response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+            return
+        path = response.url.removeprefix(self.url)
+        logged = re.findall(r'^.*"level": ?"error".*$', self.log.read_text(), re.MULTILINE)
+        answered = f"{response.request.method} {path}: {response.status}"
+        self.failed.append("\n".join([answered, *logged[-1:]]))
+        response.frame.page.context.close()
 
     def sign_in(
         self, page: Page, email: str, path: str = "/account", *, by_passkey: bool = True
@@ -174,7 +191,7 @@ def site_on(database_url: str, directory: Path, browser: Browser) -> Iterator[Si
     with served(database_url, directory, host="localhost", RATE_LIMIT_PER_MINUTE="100000") as one:
         team = Team(database_url, mail_dir, one.url)
         try:
-            yield Site(one.url, database_url, mail_dir, browser, team)
+            yield Site(one.url, one.log, database_url, mail_dir, browser, team)
         finally:
             team.end()
 
