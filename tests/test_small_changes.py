@@ -89,7 +89,7 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     wire = tree / "service/claims/wire.py"
     since = next_version(stored(ClaimRequest))
     insert(wire, "    message: Annotated[\n        Message", REQUEST.format(since=since))
-    insert(wire, '    name: Annotated[\n        str, described("The connected entity', SHOWN)
+    insert(wire, '\n\nCLAIM_ID: Final = "', SHOWN)  # ours come after the contract's
     insert(
         tree / "service/facts/claims.py",
         "    details: dict[str, Any] | None = None",
