@@ -54,7 +54,7 @@ def tree(tmp_path) -> Path:
 def insert(path: Path, before: str, text: str) -> None:
     """Insert a text before the one place that has `before`."""
     old = path.read_text()
-    assert old.count(before) == 1, (path, before)
+    assert old.count(before) == 1, f"this test's anchor is gone: {before!r}, in {path}"
     path.write_text(old.replace(before, text + before))
 
 
@@ -97,8 +97,8 @@ def test_a_field_of_a_claim_that_the_list_shows(tree, database_url, tmp_path):
     )
     insert(
         tree / "projections/claim_list/projector.py",
-        "    created_at timestamptz\n",
-        "    currency text,",
+        "created_at timestamptz",
+        "currency text, ",
     )
     for query in ("by_id", "page"):
         select(tree / "projections/claim_list/queries.sql", query)
