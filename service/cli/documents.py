@@ -1,6 +1,5 @@
 """`claim-ledger documents`."""
 
-import re
 from collections.abc import Collection
 from datetime import timedelta
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Final
 import click
 
 from service.app.bootstrap import Service
+from service.cli.options import Age
 from service.cli.target import Target, team_command
 from service.cli.terminal import progress
 from service.cli.unread import without_effect
@@ -21,17 +21,6 @@ from service.privacy.erasure_list import ErasureList
 
 HOURS_MIN: Final = 1
 """An upload URL is valid for 15 minutes, and a slow upload ends a little later."""
-
-_HOURS: Final = {"h": 1, "d": 24}
-
-
-def age(text: str) -> timedelta:
-    """Parse hours or days, such as 12h or 7d; fail if they are too few to be safe."""
-    match = re.fullmatch(r"([0-9]{1,5})([hd])", text, re.ASCII)
-    hours = int(match[1]) * _HOURS[match[2]] if match else 0
-    if hours < HOURS_MIN:
-        raise click.BadParameter(f"{text!r}: expected hours or days, at least 1h, such as 7d")
-    return timedelta(hours=hours)
 
 
 @team_command
@@ -67,7 +56,7 @@ def verified_answer(documents: int, erased: int, findings: list[Fields]) -> Fiel
 @click.option(
     "--older-than",
     required=True,
-    type=age,
+    type=Age(HOURS_MIN),
     help="Age in hours or days, such as `12h` or `7d`; at least `1h`.",
 )
 @click.option("--dry-run", is_flag=True, help="Only report what would be removed.")

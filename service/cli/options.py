@@ -1,5 +1,9 @@
 """Options that several commands have."""
 
+import re
+from datetime import timedelta
+from typing import ClassVar
+
 import click
 
 from service.facts.caller import LEDGERS
@@ -9,6 +13,29 @@ class WholeNumber(click.IntRange):
     """A whole number within bounds, by a name that people know: click's is "integer range"."""
 
     name = "number"
+
+
+class Age(click.ParamType[timedelta]):
+    """Whole hours or days, such as `12h` or `7d`, from a least number of hours to 99,999 days."""
+
+    name = "age"
+    _HOURS: ClassVar = {"h": 1, "d": 24}
+
+    def __init__(self, hours_min: int = 1) -> None:
+        self._hours_min = hours_min
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Return the age; fail if it is no such text, or less than the least."""
+        if isinstance(value, timedelta):
+            return value
+        match = re.fullmatch(r"([0-9]{1,5})([hd])", str(value), re.ASCII)
+        hours = int(match[1]) * self._HOURS[match[2]] if match else 0
+        if hours < self._hours_min:
+            expected = f"expected hours or days, at least {self._hours_min}h, such as 7d"
+            self.fail(f"{value!r}: {expected}", param, ctx)
+        return timedelta(hours=hours)
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
