@@ -100,7 +100,7 @@ webhook-kills kills="500":
 drill *arguments="tests/drills":
     DRILLS=on uv run --group drill unshare --net pytest -n 0 "$@"
 
-# The tests that need no server, browser or subprocess, in half a minute.
+# The tests that need no server, browser or subprocess, in a minute or two.
 test-quick *arguments:
     uv run pytest -n 2 --dist loadfile --no-loadscope-reorder {{ apart }} -m "not server" "$@"
 

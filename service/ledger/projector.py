@@ -101,6 +101,8 @@ class Projector(Protocol):
 
     name: str
     version: int
+    """Shown by `projections status` and `rebuild` beside that which made the rows: raise it when an
+    event makes another row, so that it shows which ledgers are still to be rebuilt."""
     tables: Sequence[Table]
     """Every table of the read model; its statements name no other, as `ledger.<table>`."""
     topics: Sequence[type[Event]]
