@@ -9,6 +9,9 @@ which `Checked` runs on the decoded object and service/http/validation.py on the
 An optional field is `Text | UnsetType = UNSET`: absent is fine, null is refused. Where the
 contract says "or null" it is `Text | UnsetType | None = UNSET`. UNSET is false, is left out when
 encoded, and is optional but not nullable in the schema.
+
+A string with a limit of its own has a row in `LIMITS` and a type here, as `Message` has, and is
+`Message | UnsetType`. A `max_length` in `described` would be the union's, which msgspec refuses.
 """
 
 import re

@@ -21,6 +21,7 @@ from service.core.errors import ERRORS, Refusal
 from service.documents.commands import DocumentCommands
 from service.facts.caller import Mode
 from service.http.bodies import AnyRequest, caller_of
+from service.http.scalars import struct_info
 from service.onboardings.commands import OnboardingCommands
 
 WireType = type[msgspec.Struct]
@@ -106,6 +107,15 @@ class Endpoint:
     """The parameters that stand in the path, as `{name}`."""
     repeat: Literal["safe", "unsafe"] = "safe"
     """Whether a repeat does no harm where it is unknown what the first request did."""
+
+    def __post_init__(self) -> None:
+        """Raise TypeError for a type whose rules msgspec refuses: it would do so on first use."""
+        for kind in (self.body, self.query, self.in_path, *(one.type for one in self.successes)):
+            if kind is not None:
+                try:
+                    struct_info(kind)
+                except TypeError as error:
+                    raise TypeError(f"{self.id}, {kind.__name__}: {error}") from error
 
     @property
     def errors(self) -> tuple[str, ...]:
