@@ -5,7 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from service.facts.claims import STAGES
+from service.facts.claims import STAGES, ClaimCreated
 from service.http.scalars import (
     LIMITS,
     OPEN_ENUM,
@@ -146,6 +146,14 @@ class ClaimRequest(Checked, frozen=True, kw_only=True):
         Annotated[list[DocumentRef], Meta(max_length=LIMITS["document_refs"])] | UnsetType,
         described("Files uploaded under the same entity and partner_claim_id."),
     ] = UNSET
+
+
+REFERENCES: Final = tuple(
+    name
+    for name in ClaimRequest.__struct_fields__
+    if name in ClaimCreated.__struct_fields__ and name not in {"entity_id", *ClaimCreated.personal}
+)
+"""The partner's own fields of a claim, which its event has in the clear."""
 
 
 class ClaimResponse(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,14 @@
-"""What the API's types declare is fit for use."""
+"""What the API's types declare is fit for use, and said to partners."""
 
+from pathlib import Path
 from typing import Annotated
 
 import pytest
 from msgspec import UNSET, UnsetType, defstruct
 
-from service.http.scalars import Text, described
+from service.claims.wire import REFERENCES
+from service.http.scalars import LIMITS, Text, described
+from service.partner_api.docs.guide import CHARACTERS, ENTRIES
 from service.partner_api.endpoints import Endpoint, Success
 
 
@@ -23,3 +26,21 @@ def test_a_rule_that_msgspec_refuses_is_found_when_its_endpoint_is_made():
             description="Shows it.",
             successes=(Success(200, wrong, "It."),),
         )
+
+
+def test_partners_are_told_each_limit():
+    """One that is missing from the guide would seem to be that of any string."""
+    lacking = LIMITS.keys() - {*CHARACTERS, *ENTRIES}
+    assert not lacking, (
+        "say what is limited: in CHARACTERS or ENTRIES, in service/partner_api/docs/guide.py"
+    )
+    assert LIMITS.keys() >= {*CHARACTERS, *ENTRIES}
+
+
+def test_the_references_in_the_clear_are_named():
+    """The document for those who protect personal data has each."""
+    named = ", ".join(f"`{name}`" for name in REFERENCES)
+    text = " ".join(Path("docs/privacy.md").read_text().split())
+    assert f"the partner's references ({named})" in text, (
+        f"name what is stored in the clear in docs/privacy.md: {named}"
+    )

@@ -9,7 +9,7 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from projections.claim_list.reader import PAGE_BYTES_MAX
-from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX
+from service.claims.wire import PARTNER_INVOICE_IDS_BYTES_MAX, REFERENCES
 from service.core.errors import ERRORS
 from service.documents.paths import BYTES_MAX, EXTENSIONS, UPLOADS_OF_CLAIM_MAX
 from service.facts.claims import STAGES
@@ -29,7 +29,7 @@ TEMPLATES: Final = Environment(
     trim_blocks=False,
 )
 
-_CHARACTERS: Final = {
+CHARACTERS: Final = {
     "text": "a string, unless said otherwise",
     "message": "`message`",
     "summary": "an invoice's `summary`",
@@ -38,7 +38,8 @@ _CHARACTERS: Final = {
     "moment": "`contract_date`",
     "amount": "`total_amount_for_invoice`",
 }
-_ENTRIES: Final = ("invoices", "partner_invoice_ids", "document_refs")
+ENTRIES: Final = ("invoices", "partner_invoice_ids", "document_refs")
+"""What is limited, for each of LIMITS: to characters, and to entries."""
 _REFERENCES: Final = {
     "start_onboarding": "partner_user_id",
     "mint_upload_url": "partner_claim_id",
@@ -50,6 +51,7 @@ def guide(endpoints: Sequence[Endpoint], rate_limit_per_minute: int) -> str:
     """Return the guide as Markdown, sections under `##`."""
     by_id = {endpoint.id: endpoint for endpoint in endpoints}
     return TEMPLATES.get_template("guide.md.j2").render(
+        references=", ".join(f"`{name}`" for name in REFERENCES),
         stages=", ".join(f"`{stage}`" for stage in STAGES),
         first_stage=STAGES[0],
         mime_types=", ".join(f"`{mime_type}`" for mime_type in EXTENSIONS),
@@ -76,8 +78,8 @@ def _limits(rate_limit_per_minute: int) -> list[tuple[str, str]]:
         ("a query string", f"{QUERY_BYTES_MAX:,} bytes and {QUERY_FIELDS_MAX} parameters"),
         ("time to send a body", f"{BODY_SECONDS_MAX:.0f} seconds"),
         ("bodies of a partner that take longer than a moment", f"{LATE_OF_ONE_MAX} at once"),
-        *((what, f"{LIMITS[name]:,} characters") for name, what in _CHARACTERS.items()),
-        *((f"`{name}`", f"{LIMITS[name]:,} entries") for name in _ENTRIES),
+        *((what, f"{LIMITS[name]:,} characters") for name, what in CHARACTERS.items()),
+        *((f"`{name}`", f"{LIMITS[name]:,} entries") for name in ENTRIES),
         (
             "all `partner_invoice_ids` of a claim",
             f"{PARTNER_INVOICE_IDS_BYTES_MAX:,} bytes in UTF-8",
