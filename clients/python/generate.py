@@ -36,7 +36,7 @@ _TYPES: Final = (
     *("--base-class", "claim_ledger_client._model.Model", "--keyword-only"),
     *("--target-python-version", "3.11", "--use-exact-imports", "--disable-future-imports"),
     *("--enum-field-as-literal", "all", "--output-datetime-class", "datetime"),
-    *("--use-schema-description", "--snake-case-field"),
+    *("--use-default", "--use-schema-description", "--snake-case-field"),
     *("--use-single-line-docstring", "--use-double-quotes", "--disable-timestamp"),
     *("--formatters", "builtin"),
 )
@@ -87,11 +87,20 @@ def _without_rules(value: Any, *, names: bool = False) -> Any:  # noqa: ANN401 -
         return [_without_rules(one) for one in value]
     if not isinstance(value, dict):
         return value
-    return {
+    plain = {
         name: _without_rules(one, names=name == "properties")
         for name, one in value.items()
         if names or name not in _SERVERS_OWN
     }
+    return plain | {"default": None} if _is_nullable(value) else plain
+
+
+def _is_nullable(schema: Json) -> bool:
+    """Return whether a value may be null: then it is null, too, in an answer that lacks it.
+
+    An older release does not know a member that a later one has added.
+    """
+    return {"type": "null"} in schema.get("anyOf", ())
 
 
 def operations(document: Json) -> str:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import claim_ledger_client
 import httpx2
+import msgspec
 import pytest
 from claim_ledger_client import (
     ApiError,
@@ -20,6 +21,7 @@ from claim_ledger_client import (
     ConnectionLostError,
     ConnectRequest,
     Defendant,
+    IncompatibleAnswerError,
     Invoice,
     Retries,
     UnreachableError,
@@ -27,6 +29,7 @@ from claim_ledger_client import (
     UntrustedServerError,
     UploadRefusedError,
     UploadRequest,
+    models,
     operations,
 )
 from claim_ledger_client._sync import calls
@@ -149,6 +152,28 @@ def test_what_is_new_never_raises():
     with pytest.raises(ApiError) as caught:
         client.claims.create(CLAIM)
     assert (type(caught.value), caught.value.code) == (ApiError, "a_new_code")
+
+
+def test_what_may_be_null_may_be_absent():
+    """Of each type: an older release answers without a member that was added later."""
+    seen = 0
+    for name, schema in DOCUMENT["components"]["schemas"].items():
+        fields = {one.encode_name: one for one in msgspec.structs.fields(getattr(models, name))}
+        for member, described in schema["properties"].items():
+            if {"type": "null"} in described.get("anyOf", ()):
+                assert fields[member].default in {None, msgspec.UNSET}, (name, member)
+                seen += 1
+    assert seen > 20
+
+
+def test_an_answer_of_the_api_that_cannot_be_read_is_not_asked_for_again():
+    """It would be the same; a page without the API's request id is a proxy's, and is."""
+    short = {"claims": [], "next_page_token": None}
+    client, script = scripted(answer(200, short), answer(200, short, X_Request_Id="req_1"))
+    with pytest.raises(IncompatibleAnswerError, match="entity_disconnected") as caught:
+        client.claims.page("ent_1")
+    assert caught.value.request_id == "req_1"
+    assert len(script.sent) == 2
 
 
 def test_a_part_of_a_path_is_escaped():

@@ -1,4 +1,4 @@
-import { ApiError, type Details, UnexpectedAnswerError } from "./errors.js";
+import { ApiError, type Details, IncompatibleAnswerError, UnexpectedAnswerError } from "./errors.js";
 import type { Operation } from "./operation.js";
 
 const BYTES_MAX = 16 * 1024 * 1024;
@@ -7,7 +7,10 @@ const BYTES_MAX = 16 * 1024 * 1024;
 export async function read(response: Response, operation: Operation): Promise<unknown> {
   const body = parsed(await textOf(response));
   if (response.ok && body && operation.required.every((name) => name in body)) return body;
-  throw fault(response, body);
+  const requestId = response.headers.get("x-request-id") ?? undefined;
+  // Every answer of the API has an id, and a proxy's seldom.
+  if (response.ok && body && requestId) throw new IncompatibleAnswerError(response.status, requestId);
+  throw fault(response, body, requestId);
 }
 
 /** Return an answer's text; a stranger's that has no end is given up. */
@@ -37,11 +40,13 @@ function parsed(text: string): Record<string, unknown> | undefined {
   }
 }
 
-function fault(response: Response, body: Record<string, unknown> | undefined): Error {
-  const { status, headers } = response;
-  const requestId = headers.get("x-request-id") ?? undefined;
+function fault(
+  { ok, status, headers }: Response,
+  body: Record<string, unknown> | undefined,
+  requestId: string | undefined,
+): Error {
   const after = seconds(headers.get("retry-after"));
-  if (response.ok || typeof body?.code !== "string") {
+  if (ok || typeof body?.code !== "string") {
     const message = `An answer with ${status} that is not the API's.`;
     return new UnexpectedAnswerError(message, status, requestId, after);
   }

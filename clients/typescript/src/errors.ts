@@ -56,7 +56,7 @@ export class TimeoutError extends ConnectionError {
 
 /** An answer that is not the API's: of a proxy, cut off, or no JSON. */
 export class UnexpectedAnswerError extends ClaimLedgerError {
-  override name = "UnexpectedAnswerError";
+  override name: string = "UnexpectedAnswerError";
 
   constructor(
     message: string,
@@ -65,6 +65,18 @@ export class UnexpectedAnswerError extends ClaimLedgerError {
     readonly retryAfter: number | undefined,
   ) {
     super(message);
+  }
+}
+
+/**
+ * The API has carried the request out, and its answer lacks what this client needs. Another attempt
+ * would get the same answer; a client of the service's own release can read it.
+ */
+export class IncompatibleAnswerError extends UnexpectedAnswerError {
+  override name = "IncompatibleAnswerError";
+
+  constructor(status: number, requestId: string) {
+    super(`An answer with ${status} that this client cannot read.`, status, requestId, undefined);
   }
 }
 

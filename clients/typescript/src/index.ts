@@ -7,6 +7,7 @@ export {
   ConnectionError,
   type Details,
   type ErrorCode,
+  IncompatibleAnswerError,
   TimeoutError,
   UnexpectedAnswerError,
   UploadError,

@@ -1,4 +1,4 @@
-import { ApiError, ConnectionError, UnexpectedAnswerError } from "./errors.js";
+import { ApiError, ConnectionError, IncompatibleAnswerError, UnexpectedAnswerError } from "./errors.js";
 import type { OperationRetry, RetryRules } from "./operation.js";
 
 const BACKOFF_MS = 250;
@@ -38,6 +38,7 @@ export function isRetried(error: unknown, rule: OperationRetry, rules: RetryRule
     return safe && !Object.hasOwn(rules.codes, error.code) && rules.statuses.includes(error.status);
   }
   if (error instanceof ConnectionError) return safe || !error.connected;
+  if (error instanceof IncompatibleAnswerError) return false;
   if (error instanceof UnexpectedAnswerError)
     return safe && (error.status < 300 || rules.statuses.includes(error.status));
   return false;

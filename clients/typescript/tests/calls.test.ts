@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import { ApiError, ClaimLedger, ConnectionError, TimeoutError } from "../src/index.js";
-import { UnexpectedAnswerError } from "../src/index.js";
+import { IncompatibleAnswerError, UnexpectedAnswerError } from "../src/index.js";
 import { CLAIM, cut, json, KEY, LINK, refusal, serve, silence } from "./server.js";
 
 const CREATE = {
@@ -78,6 +78,25 @@ test("what is not the API's answer is retried: cut, wrong JSON, another shape, a
   );
   assert.deepEqual(await client().createClaim(CREATE), CLAIM);
   assert.equal(sent.length, 6);
+});
+
+test("what may be null may be absent, as in an answer of an older release", async () => {
+  const { claim_id, document_ids, already_existed } = CLAIM;
+  const { client, sent } = await serve(
+    json(201, { claim_id, document_ids, already_existed }),
+    json(200, { claims: [{ stage: "triage" }], entity_disconnected: false }),
+  );
+  assert.equal((await client().createClaim(CREATE)).message_id, undefined);
+  for await (const claim of client().iterateClaims({ entity_id: "ent_1" }))
+    assert.equal(claim.stage, "triage");
+  assert.equal(sent.length, 2);
+});
+
+test("an answer of the API that cannot be read is not asked for again", async () => {
+  const { client, sent } = await serve(json(201, { claim_id: "clm_1" }, { "x-request-id": "req_1" }));
+  const error = await client().createClaim(CREATE).catch((one: unknown) => one);
+  assert.ok(error instanceof IncompatibleAnswerError && error.requestId === "req_1");
+  assert.equal(sent.length, 1);
 });
 
 test("an answer without end is given up, and a date in Retry-After is waited for", async () => {

@@ -20,6 +20,7 @@ from claim_ledger_client.errors import (
     ApiError,
     ClaimLedgerError,
     ConnectionLostError,
+    IncompatibleAnswerError,
     UnreachableError,
     UnreadableAnswerError,
     UntrustedServerError,
@@ -106,21 +107,28 @@ def answer_of(status: int, headers: httpx2.Headers, body: bytes, into: type[T]) 
     try:
         return msgspec.json.decode(body, type=into)
     except msgspec.MsgspecError as error:
-        raise UnreadableAnswerError(status, f"an answer that cannot be read: {error}") from error
+        request_id = headers.get("X-Request-Id")
+        # Every answer of the API has an id, and a proxy's seldom.
+        whole = isinstance(error, msgspec.ValidationError) and request_id
+        kind = IncompatibleAnswerError if whole else UnreadableAnswerError
+        reason = f"an answer that cannot be read: {error}"
+        raise kind(status, reason, request_id=request_id) from error
 
 
 def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> ClaimLedgerError:
     retry_after = _seconds(headers.get("Retry-After", ""))
+    request_id = headers.get("X-Request-Id")
     try:
         error = msgspec.json.decode(body, type=Error)
     except msgspec.MsgspecError:
-        return UnreadableAnswerError(status, "an answer without a code", retry_after)
+        reason = "an answer without a code"
+        return UnreadableAnswerError(status, reason, retry_after, request_id=request_id)
     return BY_CODE.get(error.code, ApiError)(
         error.code,
         error.message,
         status=status,
         details=error.details or None,
-        request_id=headers.get("X-Request-Id"),
+        request_id=request_id,
         retry_after_seconds=retry_after,
         charged="X-RateLimit-Limit" in headers,
     )

@@ -44,10 +44,25 @@ class UnreadableAnswerError(ClaimLedgerError):
     Whether the request was carried out is unknown.
     """
 
-    def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None) -> None:
-        super().__init__(f"{reason} (HTTP {status})")
+    def __init__(
+        self,
+        status: int,
+        reason: str,
+        retry_after_seconds: int | None = None,
+        *,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(f"{reason} (HTTP {status})" + (f" ({request_id})" if request_id else ""))
         self.status = status
         self.retry_after_seconds = retry_after_seconds
+        self.request_id = request_id
+
+
+class IncompatibleAnswerError(UnreadableAnswerError):
+    """The API has carried the request out, and its answer lacks what this client needs.
+
+    Another attempt would get the same answer; a client of the service's own release can read it.
+    """
 
 
 class UnreachableError(ClaimLedgerError):

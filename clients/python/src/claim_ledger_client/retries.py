@@ -10,6 +10,7 @@ from claim_ledger_client.errors import (
     ApiError,
     ClaimLedgerError,
     ConnectionLostError,
+    IncompatibleAnswerError,
     UnreachableError,
     UnreadableAnswerError,
     UntrustedServerError,
@@ -61,7 +62,7 @@ class Patience:
 def may_repeat(operation: Operation, error: ClaimLedgerError) -> bool:
     """Return whether the identical request may succeed, and does no harm if it was carried out."""
     match error:
-        case UntrustedServerError():
+        case UntrustedServerError() | IncompatibleAnswerError():
             return False
         case UnreachableError():
             return True

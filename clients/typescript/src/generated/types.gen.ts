@@ -21,7 +21,7 @@ export type ClaimDetail = {
     /**
      * Null when none was given.
      */
-    partner_user_id: string | null;
+    partner_user_id?: string | null;
     /**
      * Your case reference.
      */
@@ -49,7 +49,7 @@ export type ClaimDetail = {
     /**
      * Null while connected.
      */
-    entity_disconnected_at: string | null;
+    entity_disconnected_at?: string | null;
     /**
      * The stages that it came to, oldest first.
      */
@@ -61,7 +61,7 @@ export type ClaimDetail = {
     /**
      * Null once the claim's personal data was erased.
      */
-    invoices: InvoiceTotals | null;
+    invoices?: InvoiceTotals | null;
 };
 
 /**
@@ -93,7 +93,7 @@ export type ClaimDocument = {
     /**
      * The name that you gave; null once it was erased.
      */
-    filename: string | null;
+    filename?: string | null;
     /**
      * As it was uploaded.
      */
@@ -137,7 +137,7 @@ export type ClaimList = {
     /**
      * The next request's `page_token`; null: no more pages.
      */
-    next_page_token: string | null;
+    next_page_token?: string | null;
     /**
      * The entity has disconnected you.
      */
@@ -145,7 +145,7 @@ export type ClaimList = {
     /**
      * Null while connected.
      */
-    entity_disconnected_at: string | null;
+    entity_disconnected_at?: string | null;
 };
 
 /**
@@ -165,7 +165,7 @@ export type ClaimListItem = {
     /**
      * Null when none was given.
      */
-    partner_user_id: string | null;
+    partner_user_id?: string | null;
     /**
      * Your case reference.
      */
@@ -193,7 +193,7 @@ export type ClaimListItem = {
     /**
      * Null while connected.
      */
-    entity_disconnected_at: string | null;
+    entity_disconnected_at?: string | null;
 };
 
 /**
@@ -369,7 +369,7 @@ export type ClaimResponse = {
     /**
      * Null when there was no message and no document, and on a replay.
      */
-    message_id: string | null;
+    message_id?: string | null;
     /**
      * Ids of the linked documents; empty on a replay.
      */
@@ -409,7 +409,7 @@ export type ConnectResponse = {
     /**
      * One hour after issue; null in test mode.
      */
-    expires_at: string | null;
+    expires_at?: string | null;
 };
 
 /**
@@ -481,39 +481,39 @@ export type EventData = {
     /**
      * The claim.
      */
-    claim_id: string | null;
+    claim_id?: string | null;
     /**
      * The entity. Null until you have created a claim with this id: the customer passes it on to you.
      */
-    entity_id: string | null;
+    entity_id?: string | null;
     /**
      * Your reference of the claim.
      */
-    partner_claim_id: string | null;
+    partner_claim_id?: string | null;
     /**
      * Your user reference: of the claim, or of the onboarding or connect link that brought the entity.
      */
-    partner_user_id: string | null;
+    partner_user_id?: string | null;
     /**
      * The claim's stage from now on. There may be new ones.
      */
-    stage: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {}) | null;
+    stage?: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {}) | null;
     /**
      * The stage that the claim left.
      */
-    previous_stage: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {}) | null;
+    previous_stage?: 'triage' | 'awaiting_information' | 'letter_before_action' | 'negotiation' | 'proceedings' | 'judgment' | 'enforcement' | 'settled' | 'withdrawn' | 'closed' | (string & {}) | null;
     /**
      * The document.
      */
-    document_id: string | null;
+    document_id?: string | null;
     /**
      * The onboarding, or what connected it.
      */
-    onboarding_id: string | null;
+    onboarding_id?: string | null;
     /**
      * The connect link, or what connected it.
      */
-    link_id: string | null;
+    link_id?: string | null;
 };
 
 /**
