@@ -91,7 +91,7 @@ def test_generating_it_again_changes_nothing():
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_readmes_programs_run_against_a_dev(wheel, version, dev, tmp_path):
-    """A first claim, a document, many at once, an error, the events and a webhook's refusal."""
+    """A first claim, a repeat, a document, many at once, an error, events, a webhook's refusal."""
     python = installed(wheel, version, tmp_path)
     assert f"Python {version}." in run(python, "-V", cwd=tmp_path)
     programs = [
@@ -102,11 +102,12 @@ def test_the_readmes_programs_run_against_a_dev(wheel, version, dev, tmp_path):
         path = tmp_path / f"program_{number}.py"
         path.write_text(program)
         said.append(run(python, path, cwd=tmp_path, **settings(dev)))
-    first, document, many, error, events, _ = said
+    first, repeat, document, many, error, events, _ = said
     found = dict(claims_in(dev, dev.facts["entity_id"], "").keys())
     assert first.splitlines()[0] == f"{found[f'case-{version}-1001']} False"
     assert f"case-{version}-1001 triage" in first
     assert first.splitlines()[-1] == "['triage']"
+    assert re.fullmatch(r"None\nFalse\nreq_\w+\n", repeat)
     assert re.fullmatch(r"\['doc_\w+'\]\n", document)
     assert many == "10\n"
     assert re.search(r"req_\w+$", error)

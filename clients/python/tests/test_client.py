@@ -34,6 +34,7 @@ from claim_ledger_client import (
 )
 from claim_ledger_client._sync import calls
 from claim_ledger_client.api_errors import BY_CODE, ValidationFailedError
+from claim_ledger_client.models import ClaimResponse
 from scripted import BASE_URL, EVENT, KEY, LIMITED, answer, refusal, scripted
 
 DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi.json").read_text())
@@ -346,6 +347,18 @@ def test_a_certificate_that_is_not_trusted_is_told_at_once():
         client.claims.create(CLAIM)
     assert isinstance(caught.value, UnreachableError)
     assert len(script.sent) == 1
+
+
+def test_an_answer_has_its_request_id_and_whether_the_body_matches():
+    """Beside its members: neither is shown or compared, and a caller's own has none."""
+    matches = ({}, {"Idempotent_Payload_Match": "true"}, {"Idempotent_Payload_Match": "false"})
+    client, _ = scripted(*(answer(200, CREATED, X_Request_Id="req_9", **one) for one in matches))
+    answers = [client.claims.create(CLAIM) for _ in matches]
+    assert [one.payload_matches for one in answers] == [None, True, False]
+    assert {one.request_id for one in answers} == {"req_9"}
+    own = ClaimResponse(**CREATED)
+    assert (own.request_id, own.payload_matches) == (None, None)
+    assert all((one, repr(one)) == (own, repr(own)) for one in answers)
 
 
 def test_a_replay_with_another_body_is_logged(caplog):

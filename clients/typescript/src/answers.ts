@@ -3,11 +3,18 @@ import type { Operation } from "./operation.js";
 
 const BYTES_MAX = 16 * 1024 * 1024;
 
-/** Return the answer's object, or throw what it means. */
+/** Return the answer's object (an `Answered`), or throw what it means. */
 export async function read(response: Response, operation: Operation): Promise<unknown> {
   const body = parsed(await textOf(response));
-  if (response.ok && body && operation.required.every((name) => name in body)) return body;
   const requestId = response.headers.get("x-request-id") ?? undefined;
+  if (response.ok && body && operation.required.every((name) => name in body)) {
+    const match = response.headers.get("idempotent-payload-match");
+    const payloadMatches = match === null ? undefined : match === "true";
+    return Object.defineProperties(body, {
+      requestId: { value: requestId },
+      payloadMatches: { value: payloadMatches },
+    });
+  }
   // Every answer of the API has an id, and a proxy's seldom.
   if (response.ok && body && requestId) throw new IncompatibleAnswerError(response.status, requestId);
   throw fault(response, body, requestId);

@@ -2,7 +2,7 @@ import { addressOf, type Mode, modeOf, refuseBrowsers } from "./credentials.js";
 import { Operations } from "./generated/operations.gen.js";
 import type { ClaimListItem, DocumentRef, EventList } from "./generated/types.gen.js";
 import type { ListClaimsData, ListEventsData } from "./generated/types.gen.js";
-import type { CallOptions, Input, Operation } from "./operation.js";
+import type { Answered, CallOptions, Input, Operation } from "./operation.js";
 import { Transport } from "./transport.js";
 import { type Upload, upload } from "./uploads.js";
 
@@ -60,7 +60,7 @@ export class ClaimLedger extends Operations {
   async *eventPages(
     query: NonNullable<ListEventsData["query"]> = {},
     options: CallOptions = {},
-  ): AsyncGenerator<EventList, void> {
+  ): AsyncGenerator<Answered<EventList>, void> {
     let page = await this.listEvents(query, options);
     while (page.events.length) {
       yield page;

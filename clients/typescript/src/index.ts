@@ -13,5 +13,5 @@ export {
   UploadError,
 } from "./errors.js";
 export type * from "./generated/types.gen.js";
-export type { CallOptions } from "./operation.js";
+export type { Answered, CallOptions } from "./operation.js";
 export type { Upload } from "./uploads.js";

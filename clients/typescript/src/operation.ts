@@ -15,6 +15,17 @@ export interface Input {
   body?: unknown;
 }
 
+/** An answer, and what its headers say. It is beside the members: not in JSON, nor in a copy. */
+export type Answered<Body> = Body & {
+  /** For the service's support; it finds the request. */
+  readonly requestId: string | undefined;
+  /**
+   * On a replay, whether its body was that of the first request; if not, nothing changed. Undefined
+   * where nothing was compared: in all other answers, and after an erasure.
+   */
+  readonly payloadMatches: boolean | undefined;
+};
+
 /** `x-retry` of an operation. */
 export interface OperationRetry {
   repeat: string;

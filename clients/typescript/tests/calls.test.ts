@@ -24,6 +24,20 @@ test("a call sends the key, the user agent and the body", async () => {
   assert.deepEqual(JSON.parse(one?.body ?? ""), CREATE);
 });
 
+test("an answer has its request id, and whether a repeat has the body of the first", async () => {
+  const match = (value: string) => ({ "idempotent-payload-match": value });
+  const { client } = await serve(
+    json(201, CLAIM, { "x-request-id": "req_1" }),
+    json(200, CLAIM, match("true")),
+    json(200, CLAIM, match("false")),
+  );
+  const answers = [];
+  for (let call = 0; call < 3; call++) answers.push(await client().createClaim(CREATE));
+  assert.deepEqual(answers.map((one) => one.requestId), ["req_1", undefined, undefined]);
+  assert.deepEqual(answers.map((one) => one.payloadMatches), [undefined, true, false]);
+  assert.deepEqual(JSON.parse(JSON.stringify(answers)), [CLAIM, CLAIM, CLAIM]);
+});
+
 test("a refusal has its code, details and request id, and is not repeated", async () => {
   const details = { formErrors: [], fieldErrors: { invoices: ["required"] } };
   const { client, sent } = await serve(

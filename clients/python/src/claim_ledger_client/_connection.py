@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 import httpx2
 import msgspec
 
+from claim_ledger_client._model import Answer
 from claim_ledger_client.api_errors import BY_CODE
 from claim_ledger_client.errors import (
     ApiError,
@@ -27,7 +28,7 @@ from claim_ledger_client.errors import (
 )
 from claim_ledger_client.models import Error
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Answer)
 
 ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
 """A page of the list has at most some megabytes."""
@@ -105,7 +106,7 @@ def answer_of(status: int, headers: httpx2.Headers, body: bytes, into: type[T]) 
     if not 200 <= status < 300:  # noqa: PLR2004 - what HTTP calls a success
         raise _refusal(status, headers, body)
     try:
-        return msgspec.json.decode(body, type=into)
+        return msgspec.json.decode(body, type=into).with_headers(headers)
     except msgspec.MsgspecError as error:
         request_id = headers.get("X-Request-Id")
         # Every answer of the API has an id, and a proxy's seldom.

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from claim_ledger_client._model import Model
+from claim_ledger_client._model import Answer, Model
 
 
 class StageReached(Model, kw_only=True):
@@ -97,7 +97,7 @@ class DocumentRef(Model, kw_only=True):
     filename: Annotated[str, Meta(description="Name shown to people.")]
 
 
-class ClaimResponse(Model, kw_only=True):
+class ClaimResponse(Answer, kw_only=True):
     """The outcome of `POST /claims`."""
 
     claim_id: Annotated[str, Meta(description="Id of the claim, the same on every replay.")]
@@ -123,7 +123,7 @@ class ConnectRequest(Model, kw_only=True):
     label: Annotated[str, Meta(description="A note for people.")] | UnsetType = UNSET
 
 
-class ConnectResponse(Model, kw_only=True):
+class ConnectResponse(Answer, kw_only=True):
     """A single-use link for the partner to deliver."""
 
     connect_url: Annotated[str, Meta(description="Send it to the customer; a credential.")]
@@ -182,7 +182,7 @@ class OnboardingAddress(Model, kw_only=True):
     country: Annotated[str, Meta(description="Country.")] | UnsetType = UNSET
 
 
-class OnboardingResponse(Model, kw_only=True):
+class OnboardingResponse(Answer, kw_only=True):
     """The outcome of `POST /onboardings`."""
 
     onboarding_id: Annotated[
@@ -232,7 +232,7 @@ class UploadRequest(Model, kw_only=True):
     max_bytes: Annotated[int, Meta(description="Cap of the upload's size.")] | UnsetType = 52428800
 
 
-class UploadResponse(Model, kw_only=True):
+class UploadResponse(Answer, kw_only=True):
     """Where to PUT the bytes, within 15 minutes, with `required_headers` exactly as they are."""
 
     upload_url: Annotated[str, Meta(description="Signed, PUT only; a credential.")]
@@ -272,7 +272,7 @@ class Error(Model, kw_only=True):
     ) = UNSET
 
 
-class ClaimDetail(Model, kw_only=True):
+class ClaimDetail(Answer, kw_only=True):
     """A claim: what the list has of it, its history, its documents and its invoices' total."""
 
     claim_id: Annotated[str, Meta(description="Id of the claim.")]
@@ -301,7 +301,7 @@ class ClaimDetail(Model, kw_only=True):
     ) = None
 
 
-class ClaimList(Model, kw_only=True):
+class ClaimList(Answer, kw_only=True):
     """A page of claims, newest first."""
 
     claims: Annotated[list[ClaimListItem], Meta(description="The claims of this page.")]
@@ -442,7 +442,7 @@ class ClaimRequest(Model, kw_only=True):
     ) = UNSET
 
 
-class EventList(Model, kw_only=True):
+class EventList(Answer, kw_only=True):
     """Events in the ledger's order."""
 
     events: Annotated[list[CloudEvent], Meta(description="The events of this page, oldest first.")]

@@ -18,11 +18,12 @@ from claim_ledger_client._connection import (
     headers_of,
     timeouts,
 )
+from claim_ledger_client._model import Answer
 from claim_ledger_client.errors import ClaimLedgerError, ConnectionLostError
 from claim_ledger_client.operations import Operation
 from claim_ledger_client.retries import Patience, Retries
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Answer)
 log = logging.getLogger("claim_ledger_client")
 
 
@@ -75,11 +76,11 @@ class Calls:
                     raise
                 log.info("%s: %s; again in %.1f s", operation.id, type(error).__name__, wait)
             else:
-                if received.get("Idempotent-Payload-Match") == "false":
+                if decoded.payload_matches is False:
                     log.warning(
                         "%s: a repeat with another body, which changed nothing (%s)",
                         operation.id,
-                        received.get("X-Request-Id"),
+                        decoded.request_id,
                     )
                 return decoded
             await anyio.sleep(wait)
