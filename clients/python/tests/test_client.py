@@ -338,7 +338,7 @@ def test_nothing_can_be_reached():
 
 
 def test_a_certificate_that_is_not_trusted_is_told_at_once():
-    """Trying again would not change it; it is one of the kinds of what cannot be reached."""
+    """The API's and the storage's: trying again would not change it. It is an UnreachableError."""
     refused = httpx2.ConnectError("certificate verify failed")
     refused.__context__ = OSError("as the transport wraps it")
     refused.__context__.__cause__ = ssl.SSLCertVerificationError("self-signed")
@@ -347,6 +347,10 @@ def test_a_certificate_that_is_not_trusted_is_told_at_once():
         client.claims.create(CLAIM)
     assert isinstance(caught.value, UnreachableError)
     assert len(script.sent) == 1
+    client, script = scripted(minted(1), refused)
+    with pytest.raises(UntrustedServerError):
+        client.documents.upload(UPLOAD, b"bytes")
+    assert [request.method for request in script.sent] == ["POST", "PUT"]
 
 
 def test_an_answer_has_its_request_id_and_whether_the_body_matches():

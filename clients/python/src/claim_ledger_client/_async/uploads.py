@@ -46,7 +46,7 @@ async def upload(calls: Calls, request: UploadRequest, file: File) -> DocumentRe
 
 
 async def _put(calls: Calls, minted: UploadResponse, content: bytes, patience: Patience) -> None:
-    """Send the bytes until the storage has taken or refused them."""
+    """Send the bytes until the storage has taken or refused them; as safe to repeat as the mint."""
     request = _request(minted, content)
     while True:
         try:
@@ -54,7 +54,7 @@ async def _put(calls: Calls, minted: UploadResponse, content: bytes, patience: P
             if status in STATUSES:
                 raise UnreadableAnswerError(status, "the storage is not available")
         except ClaimLedgerError as error:
-            wait = patience.backoff(error)
+            wait = patience.wait_seconds(MINT_UPLOAD_URL, error)
             if wait is None:
                 raise
             await anyio.sleep(wait)
