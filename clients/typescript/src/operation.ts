@@ -10,8 +10,8 @@ export interface CallOptions {
 }
 
 export interface Input {
-  /** Those of the path, by its names, and those of the query. */
-  parameters?: Record<string, string | number | boolean | undefined>;
+  /** Those of the path, by its names, and those of the query; null and undefined are left out. */
+  parameters?: Record<string, string | number | boolean | null | undefined>;
   body?: unknown;
 }
 

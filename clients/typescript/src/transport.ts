@@ -106,6 +106,6 @@ function target(path: string, { parameters = {} }: Input): string {
     return encodeURIComponent(String(value));
   });
   const search = new URLSearchParams();
-  for (const [name, value] of query) if (value !== undefined) search.set(name, String(value));
+  for (const [name, value] of query) if (value != null) search.set(name, String(value));
   return search.size ? `${filled}?${search}` : filled;
 }

@@ -164,6 +164,14 @@ test("a parameter of the path is part of the address, whatever it has", async ()
   assert.equal(sent[0]?.path, "/v1/claims/clm%2F1%3Fx");
 });
 
+test("a parameter that is null is left out, as one that is undefined", async () => {
+  const { client, sent } = await serve(json(200, page("triage")));
+  // As JavaScript, or a row of a database, gives it: the types have no null.
+  const given = { entity_id: "ent_1", page_token: null as never, partner_user_id: undefined as never };
+  await client().listClaims(given);
+  assert.equal(sent[0]?.path, "/v1/claims?entity_id=ent_1");
+});
+
 test("pages follow each other until there is none", async () => {
   const { client, sent } = await serve(json(200, page("triage", "clm_1")), json(200, page("closed")));
   const stages = [];
