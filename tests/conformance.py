@@ -61,7 +61,9 @@ def check(response: httpx.Response) -> None:
         _check_documented(response, local, method, where)
     elif response.is_error:
         _check_envelope(response, where)
-        if operations and method != "head" and response.status_code != MISDIRECTED:
+        # What is escaped may be no part of the path, and then makes another one.
+        known = operations and "%" not in path
+        if known and method != "head" and response.status_code != MISDIRECTED:
             assert response.status_code == 405, f"{where}: expected 405"
             expected = ", ".join(sorted(one.upper() for one in operations))
             assert response.headers["allow"] == expected, f"{where}: Allow"
@@ -70,7 +72,7 @@ def check(response: httpx.Response) -> None:
 @cache
 def _templates() -> list[tuple[re.Pattern[str], str]]:
     paths = (path for path in described()["paths"] if "{" in path)
-    return [(re.compile(re.sub(r"{\w+}", "[A-Za-z0-9._~-]+", path)), path) for path in paths]
+    return [(re.compile(re.sub(r"{\w+}", "[^/]+", path)), path) for path in paths]
 
 
 def _template(path: str) -> str:

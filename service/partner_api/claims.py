@@ -102,7 +102,8 @@ GET_CLAIM: Final = Endpoint(
     description=(
         "Returns a claim of yours as the list has it, with the stages that it came to, its "
         "documents and the total of its invoices. It goes on working after the entity has "
-        "disconnected you. 404 `claim_not_found`: no claim of yours in this mode has this id."
+        "disconnected you. 404 `claim_not_found`: no claim of yours in this mode has this id. What "
+        "cannot be an id, such as nothing or one with a slash, makes another path: 404 `not_found`."
     ),
     in_path=ClaimInPath,
     successes=(Success(200, ClaimDetail, "The claim."),),

@@ -119,8 +119,12 @@ class Endpoint:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """Every code of the error table that it can return."""
-        return (*(WITH_BODY if self.body else ()), *self.own_errors, *EVERYWHERE)
+        """Every code of the error table that it can return.
+
+        What is given for a part of the path may make it another path, such as nothing or `..`.
+        """
+        in_path = ("not_found",) if self.in_path else ()
+        return (*(WITH_BODY if self.body else ()), *self.own_errors, *in_path, *EVERYWHERE)
 
     def handler(self, function: Handler) -> HTTPRouteHandler:
         """Make a function this endpoint's handler (a decorator)."""

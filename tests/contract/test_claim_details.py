@@ -125,7 +125,9 @@ async def test_documents_have_their_names_and_what_became_of_them(documents):
 async def test_a_path_that_does_not_exist_says_which_do(shared):
     """Without a key, too; nothing of a request is repeated."""
     with every_row() as row:
-        for path in ("/v1/claim", "/v1/claims/a/b", "/v1/", "/v1/claims/", "/v1/%6f", "/v1"):
+        ids = ("a/b", "", "a%2Fb", "%2E%2E", "%63lm_1")  # those that are no part of a path
+        paths = ("/v1/claim", "/v1/", "/v1/%6f", "/v1", *(f"/v1/claims/{one}" for one in ids))
+        for path in paths:
             with row(path):
                 message = refused(await shared.client.get(path), "not_found")["message"]
                 for known in ("POST /v1/claims", "GET /v1/claims/{claim_id}", "GET /v1/events"):

@@ -1,5 +1,6 @@
 """Response headers, described once, and which of them an error has."""
 
+from collections.abc import Sequence
 from typing import Final
 
 _INTEGER: Final[dict[str, object]] = {"type": "integer", "minimum": 0}
@@ -52,8 +53,16 @@ HEADERS: Final = {
 
 RATE_LIMIT: Final = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 
-_BEFORE_THE_LIMIT: Final = frozenset({403, 429, 500, 503})
-"""Statuses that may be returned before the partner is charged, so the headers are optional."""
+_BEFORE_THE_LIMIT: Final = frozenset(
+    {
+        "auth_partner_not_approved",
+        "internal_error",
+        "not_found",
+        "rate_limited",
+        "service_unavailable",
+    }
+)
+"""Codes that may be returned before the partner is charged, so the headers are optional."""
 
 
 def success_headers(own: dict[str, bool]) -> dict[str, bool]:
@@ -61,10 +70,10 @@ def success_headers(own: dict[str, bool]) -> dict[str, bool]:
     return {"X-Request-Id": True} | dict.fromkeys(RATE_LIMIT, True) | own
 
 
-def error_headers(status: int) -> dict[str, bool]:
-    """Return the headers of an error; True: always present."""
+def error_headers(status: int, codes: Sequence[str]) -> dict[str, bool]:
+    """Return the headers of an error with one of these codes; True: always present."""
     headers = {"X-Request-Id": True, "Link": True}
     if status == 401:  # noqa: PLR2004 - RFC 9110, 15.5.2
         return headers | {"WWW-Authenticate": True}
-    headers |= dict.fromkeys(RATE_LIMIT, status not in _BEFORE_THE_LIMIT)
+    headers |= dict.fromkeys(RATE_LIMIT, _BEFORE_THE_LIMIT.isdisjoint(codes))
     return headers | ({"Retry-After": True} if status in {429, 503} else {})

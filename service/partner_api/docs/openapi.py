@@ -192,7 +192,7 @@ def _failure(status: int, codes: list[str]) -> Json:
     examples = {code: {"value": error_example(code)} for code in codes}
     return {
         "description": "\n".join(lines),
-        "headers": _headers(error_headers(status)),
+        "headers": _headers(error_headers(status, codes)),
         # One schema for all: a generator would make a type of each that differs. The codes that
         # this operation returns are the names of the examples.
         "content": _json({"$ref": _SCHEMAS.format(name="Error")}, examples),

@@ -87,7 +87,7 @@ class DocumentVerificationFailedError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """`not_found`."""
+    """`not_found`: No such path."""
 
 
 class MethodNotAllowedError(ApiError):

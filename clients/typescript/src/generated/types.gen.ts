@@ -1070,6 +1070,7 @@ export type GetClaimErrors = {
      */
     403: Error;
     /**
+     * - `not_found`: No such path. Do not retry unchanged.
      * - `claim_not_found`: No such claim. Do not retry unchanged.
      */
     404: Error;
