@@ -100,7 +100,7 @@ def _check_documented(response: httpx.Response, path: str, method: str, where: s
 
 _TRANSPORT = {
     *("content-type", "content-length", "date", "server", "connection"),
-    *("strict-transport-security", "x-content-type-options", "cache-control"),
+    *("strict-transport-security", "x-content-type-options"),
     "traceparent",
 }
 """Headers of HTTP itself, those of every answer, and the one for who sent a trace's."""

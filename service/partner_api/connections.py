@@ -9,7 +9,7 @@ from service.connections.wire import ConnectRequest, ConnectResponse
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
 from service.http.scalars import given
-from service.partner_api.endpoints import NO_STORE, Endpoint, Modes, Success
+from service.partner_api.endpoints import Endpoint, Modes, Success
 
 REQUEST_CONNECTION: Final = Endpoint(
     id="request_connection",
@@ -30,7 +30,7 @@ REQUEST_CONNECTION: Final = Endpoint(
         "redeemed, and `expires_at` is null."
     ),
     body=ConnectRequest,
-    successes=(Success(201, ConnectResponse, "A fresh link.", NO_STORE),),
+    successes=(Success(201, ConnectResponse, "A fresh link."),),
     repeat="unsafe",
 )
 
@@ -46,6 +46,6 @@ def connection_handlers(modes: Modes) -> list[HTTPRouteHandler]:
             caller, asked.partner_user_id, given(asked.label) or None
         )
         answer = ConnectResponse(connect_url=link.connect_url, expires_at=link.expires_at)
-        return json_response(answer, 201, {"Cache-Control": "no-store"})
+        return json_response(answer, 201)
 
     return [request_connection]

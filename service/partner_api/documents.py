@@ -9,7 +9,7 @@ from service.core.clock import timestamp
 from service.documents.wire import UploadRequest, UploadResponse
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response
-from service.partner_api.endpoints import NO_STORE, Endpoint, Modes, ResponseLink, Success
+from service.partner_api.endpoints import Endpoint, Modes, ResponseLink, Success
 
 _NAMED_BY: Final = ResponseLink(
     "create_claim",
@@ -46,7 +46,7 @@ MINT_UPLOAD_URL: Final = Endpoint(
         "those of live mode."
     ),
     body=UploadRequest,
-    successes=(Success(201, UploadResponse, "A fresh URL.", NO_STORE, links=(_NAMED_BY,)),),
+    successes=(Success(201, UploadResponse, "A fresh URL.", links=(_NAMED_BY,)),),
     own_errors=("entity_not_owned", "partner_disconnected", "entity_not_found"),
 )
 
@@ -66,6 +66,6 @@ def document_handlers(modes: Modes) -> list[HTTPRouteHandler]:
             expires_at=timestamp(upload.expires_at),
             required_headers=dict(upload.required_headers),
         )
-        return json_response(answer, 201, {"Cache-Control": "no-store"})
+        return json_response(answer, 201)
 
     return [mint_upload_url]

@@ -41,7 +41,6 @@ WITH_BODY: Final = (
 ANY_PATH: Final = ("not_found", "method_not_allowed", "host_unknown")
 """Codes of requests that reach no endpoint."""
 
-NO_STORE: Final = {"Cache-Control": True}
 REPLAY_HEADERS: Final = {"Idempotent-Replayed": True, "Idempotent-Payload-Match": False}
 """Headers of a replay; True: always there. The match is absent once the data was erased."""
 

@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from service.http.bodies import AnyRequest, caller_of, read_as
 from service.http.responses import json_response, replay_headers
 from service.onboardings.wire import OnboardingRequest, OnboardingResponse
-from service.partner_api.endpoints import NO_STORE, REPLAY_HEADERS, Endpoint, Modes, Success
+from service.partner_api.endpoints import REPLAY_HEADERS, Endpoint, Modes, Success
 
 START_ONBOARDING: Final = Endpoint(
     id="start_onboarding",
@@ -35,12 +35,12 @@ START_ONBOARDING: Final = Endpoint(
     ),
     body=OnboardingRequest,
     successes=(
-        Success(201, OnboardingResponse, "A new onboarding.", NO_STORE),
+        Success(201, OnboardingResponse, "A new onboarding."),
         Success(
             200,
             OnboardingResponse,
             "A replay: the onboarding that the first call made.",
-            NO_STORE | REPLAY_HEADERS,
+            REPLAY_HEADERS,
             {"already_existed": True, "magic_link_url": None},
         ),
     ),
@@ -64,8 +64,7 @@ def onboarding_handlers(modes: Modes) -> list[HTTPRouteHandler]:
                 magic_link_url=link,
             ),
             200 if outcome.already_existed else 201,
-            replay_headers(outcome.already_existed, outcome.matches)
-            | {"Cache-Control": "no-store"},  # the answer may hold a credential
+            replay_headers(outcome.already_existed, outcome.matches),
         )
 
     return [start_onboarding]

@@ -85,10 +85,11 @@ def test_every_header_example_is_valid():
 
 @EVERY
 def test_every_answer_documents_its_headers(endpoint: Endpoint):
-    """Every answer has a request id; charged ones have the rate limit headers."""
+    """Every answer has a request id and may not be kept; charged ones have the rate limits."""
     for status, response in responses(endpoint).items():
         headers = response["headers"]
         assert headers["X-Request-Id"]["required"]
+        assert headers["Cache-Control"]["required"]
         assert ("WWW-Authenticate" in headers) == (status == "401")
         assert ("Retry-After" in headers) == (status in {"429", "503"})
         charged = headers.get("X-RateLimit-Remaining", {}).get("required", False)

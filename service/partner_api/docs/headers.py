@@ -37,7 +37,7 @@ _HEADERS: Final[dict[str, tuple[str, dict[str, object], object]]] = {
         {"type": "string", "enum": ["true", "false"]},
         "true",
     ),
-    "Cache-Control": ("The answer may hold a credential.", {"const": "no-store"}, "no-store"),
+    "Cache-Control": ("Every answer is yours alone.", {"const": "no-store"}, "no-store"),
     "Link": (
         "Where the error is explained.",
         {"type": "string", "pattern": '^<[^>]+#error-[a-z_]+>; rel="help"$'},
@@ -51,6 +51,7 @@ HEADERS: Final = {
 }
 """Name to description, schema and example, as OpenAPI has them."""
 
+_EVERYWHERE: Final = {"X-Request-Id": True, "Cache-Control": True}
 RATE_LIMIT: Final = ("X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 
 _BEFORE_THE_LIMIT: Final = frozenset(
@@ -67,12 +68,12 @@ _BEFORE_THE_LIMIT: Final = frozenset(
 
 def success_headers(own: dict[str, bool]) -> dict[str, bool]:
     """Return the headers of a success; True: always present."""
-    return {"X-Request-Id": True} | dict.fromkeys(RATE_LIMIT, True) | own
+    return _EVERYWHERE | dict.fromkeys(RATE_LIMIT, True) | own
 
 
 def error_headers(status: int, codes: Sequence[str]) -> dict[str, bool]:
     """Return the headers of an error with one of these codes; True: always present."""
-    headers = {"X-Request-Id": True, "Link": True}
+    headers = _EVERYWHERE | {"Link": True}
     if status == 401:  # noqa: PLR2004 - RFC 9110, 15.5.2
         return headers | {"WWW-Authenticate": True}
     headers |= dict.fromkeys(RATE_LIMIT, _BEFORE_THE_LIMIT.isdisjoint(codes))
