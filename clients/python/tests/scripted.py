@@ -28,8 +28,9 @@ Step = httpx2.Response | Exception
 
 
 def answer(status: int, body: Any, **headers: str) -> httpx2.Response:
-    """Return an answer in JSON."""
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    """Return an answer: one in JSON has a request id, as the API's have, and one of bytes none."""
+    named = {} if isinstance(body, bytes) else {"X-Request-Id": "req_1"}
+    named |= {name.replace("_", "-"): value for name, value in headers.items()}
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return httpx2.Response(status, headers=named, content=content)
 
@@ -41,7 +42,7 @@ def refusal(status: int, code: str, headers: dict[str, str] | None = None) -> ht
 
 
 class Script:
-    """Answers in their order; `sent` are the requests."""
+    """Answers in their order, and fails a test that asks for more; `sent` are the requests."""
 
     def __init__(self, steps: Iterable[Step]) -> None:
         self.sent: list[httpx2.Request] = []
@@ -50,7 +51,8 @@ class Script:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         """Answer one request."""
         self.sent.append(request)
-        step = next(self._steps)
+        step = next(self._steps, None)
+        assert step is not None, f"{request.method} {request.url.path} after the last answer"
         if isinstance(step, Exception):
             raise step
         return step

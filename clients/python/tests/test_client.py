@@ -63,25 +63,11 @@ def minted(number: int) -> httpx2.Response:
 
 
 def listed(*stages: str, token: str | None = None) -> httpx2.Response:
-    """Return a page of claims."""
-    claims = [
-        {
-            "claim_id": f"clm_{stage}",
-            "entity_id": "ent_1",
-            "partner_user_id": None,
-            "partner_claim_id": "case-1",
-            "partner_invoice_ids": [],
-            "name": "Example",
-            "stage": stage,
-            "created_at": "2026-03-01T10:15:30.123Z",
-            "entity_disconnected": False,
-            "entity_disconnected_at": None,
-            "a_new_field": 1,
-        }
-        for stage in stages
-    ]
-    envelope = {"entity_disconnected": False, "entity_disconnected_at": None}
-    return answer(200, {"claims": claims, "next_page_token": token, **envelope})
+    """Return a page of claims, as the document's example but for these stages and the token."""
+    response = DOCUMENT["paths"]["/claims"]["get"]["responses"]["200"]
+    example = response["content"]["application/json"]["examples"]["answer"]["value"]
+    claims = [example["claims"][0] | {"stage": stage, "a_new_field": 1} for stage in stages]
+    return answer(200, example | {"claims": claims, "next_page_token": token})
 
 
 def test_a_claim_is_sent_as_the_document_says():
@@ -108,6 +94,13 @@ async def test_the_asynchronous_client_is_the_same():
         assert (await client.claims.create(CLAIM)).claim_id == "clm_1"
         assert [one.stage async for one in client.claims.list("ent_1")] == ["triage"]
     assert len(script.sent) == 3
+
+
+def test_a_script_says_which_request_it_has_no_answer_for():
+    """A test that fails for want of an answer shows more than that an iterator ended."""
+    client, _ = scripted(refusal(503, "service_unavailable"))
+    with pytest.raises(AssertionError, match="POST /v1/claims after the last answer"):
+        client.claims.create(CLAIM)
 
 
 def test_every_operation_has_a_method():
@@ -170,7 +163,7 @@ def test_what_may_be_null_may_be_absent():
 def test_an_answer_of_the_api_that_cannot_be_read_is_not_asked_for_again():
     """It would be the same; a page without the API's request id is a proxy's, and is."""
     short = {"claims": [], "next_page_token": None}
-    client, script = scripted(answer(200, short), answer(200, short, X_Request_Id="req_1"))
+    client, script = scripted(answer(200, json.dumps(short).encode()), answer(200, short))
     with pytest.raises(IncompatibleAnswerError, match="entity_disconnected") as caught:
         client.claims.page("ent_1")
     assert caught.value.request_id == "req_1"
