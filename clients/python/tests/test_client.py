@@ -225,7 +225,7 @@ def test_an_upload_that_storage_refuses_is_an_error():
     assert (caught.value.status, caught.value.code) == (400, "EntityTooLarge")
 
 
-def test_an_answer_is_bounded_in_time():
+def test_an_answers_body_is_bounded_in_time():
     """One that drips is given up, although each of its bytes comes in time."""
     client, _ = scripted(answer(200, CREATED), timeout_seconds=0, retries=Retries(attempts=1))
     with pytest.raises(ConnectionLostError, match="too long"):

@@ -91,7 +91,7 @@ class Calls:
         body = bytearray()
         try:
             response = await self._http.send(request, stream=True)
-            # Each read has the time-out anew, so an answer that drips would never end.
+            # Each read has the time-out anew, so a body that drips would never end, as a head does.
             until = time.monotonic() + self._timeout_seconds
             async with aclosing(response):
                 stream = response.stream

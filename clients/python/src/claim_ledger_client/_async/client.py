@@ -23,9 +23,9 @@ class AsyncClient:
     """The partner API with one key. Close it, or use it in a `with` block.
 
     `base_url` ends in `/v1`. `timeout_seconds` is for each step of an attempt: to connect (at most
-    ten seconds), to send, to wait for the answer, to receive it. `verify` is a TLS context, for
-    authorities of your own; `transport` takes the place of the network, for tests of yours. A proxy
-    is taken from the environment (`HTTPS_PROXY`).
+    ten seconds), to send a piece, to receive a piece of the answer's head, to receive all of its
+    body. `verify` is a TLS context, for authorities of your own; `transport` takes the place of the
+    network, for tests of yours. A proxy is taken from the environment (`HTTPS_PROXY`).
     """
 
     def __init__(
