@@ -16,6 +16,8 @@ _AGAIN_SECONDS: Final = 0.1
 STEADY_SECONDS: Final = 60.0
 """A worker that lived longer has not failed twice in a row."""
 REST_SECONDS_MAX: Final = 30.0
+AGAIN_SECONDS: Final = 1.0
+"""Until a worker that could not be started is tried again: it has not failed."""
 FAILURES_MAX: Final = 3
 """In a row, of every worker: then whoever started this process has to know."""
 
@@ -39,7 +41,11 @@ class MainProcess(MPServer):
         self._signals = SimpleQueue()
         self._is_stopping = threading.Event()
         threading.Thread(target=self._tell, name="signals", daemon=True).start()
-        super().startup(spawn_target, target_loader)
+        try:
+            super().startup(spawn_target, target_loader)
+        except OSError:  # those that were started would keep this process, deaf to signals
+            self._stop_workers()
+            raise
 
     def shutdown(self, exit_code: int = 0) -> None:
         """Stop the workers."""
@@ -86,9 +92,25 @@ class MainProcess(MPServer):
                 return
             for nr in [nr for nr, at in due.items() if at <= now]:
                 del due[nr]
-                self._respawn_workers([nr], spawn_target, target_loader)
+                if not self._start_again(nr, spawn_target, target_loader):
+                    due[nr] = now + AGAIN_SECONDS
             self.main_loop_interrupt.wait(min(due.values()) - now if due else None)
             self.main_loop_interrupt.clear()
+
+    def _start_again(
+        self, nr: int, spawn_target: Callable[..., None], target_loader: Loader
+    ) -> bool:
+        """Start a worker in place of one that has ended; return whether it could be started."""
+        worker, error_type = self._spawn_worker(nr, spawn_target, target_loader), None
+        try:
+            worker.start()
+        except OSError as error:  # no memory is left for it, or no process
+            error_type = type(error).__name__
+        if error_type is not None:
+            log.error("worker cannot be started", error_type=error_type)
+            return False
+        self.wrks[nr] = worker
+        return True
 
     def _tell(self) -> None:
         """Wake the main thread until it stops."""
@@ -121,7 +143,12 @@ class _Worker(WorkerProcess):
 
     def _watch(self) -> None:
         self._end = threading.Thread(target=self._watcher)
-        self._end.start()
+        try:
+            self._end.start()
+        except RuntimeError as error:  # no thread is left, of as many as a system permits
+            self.inner.kill()
+            self.inner.join()
+            raise BlockingIOError(str(error)) from error
 
     def is_alive(self) -> bool:
         return self._end.is_alive()

@@ -5,7 +5,9 @@ files, which the process of the operations listener reads (`SharedMetrics`).
 """
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -28,6 +30,9 @@ FILE_BYTES: Final = {
 }
 """What is reserved for each kind of metric: every route with five codes takes half of it."""
 
+_HEAD_BYTES: Final = 8
+"""Of each file: they begin with how many bytes are used."""
+
 log = structlog.get_logger()
 
 
@@ -37,15 +42,27 @@ def reserve(directory: str) -> None:
     Where there is none, they are counted in memory of its own, which nobody reads.
     """
     files = {Path(directory, f"{kind}_{os.getpid()}.db"): most for kind, most in FILE_BYTES.items()}
+    _give_back(Path(directory))
     try:
         for path, most in files.items():
-            with path.open("ab") as file:
+            # Not to append: where a file system reserves nothing, the C library writes it instead.
+            path.touch()
+            with path.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, most)
     except OSError as error:
         for path in files:
             path.unlink(missing_ok=True)
         values.ValueClass = values.MutexValue
         log.warning("no room for metrics: a process shows none", error_type=type(error).__name__)
+
+
+def _give_back(directory: Path) -> None:
+    """Give back what processes that have ended reserved and did not use."""
+    for path in directory.glob("*_*.db"):
+        if not _is_alive(int(path.stem.rpartition("_")[2])):
+            with suppress(OSError), path.open("r+b") as file:
+                used = int.from_bytes(file.read(4), sys.byteorder)
+                file.truncate(max(used, _HEAD_BYTES))
 
 
 class Metrics:

@@ -1,5 +1,6 @@
 """A signal stops `serve` at whatever line of Granian's it comes."""
 
+import threading
 from functools import partial
 from types import SimpleNamespace
 
@@ -8,7 +9,13 @@ from granian.constants import Interfaces
 from granian.server.mp import MPServer
 
 from service.app import main_process
-from service.app.main_process import FAILURES_MAX, REST_SECONDS_MAX, STEADY_SECONDS, MainProcess
+from service.app.main_process import (
+    AGAIN_SECONDS,
+    FAILURES_MAX,
+    REST_SECONDS_MAX,
+    STEADY_SECONDS,
+    MainProcess,
+)
 from service.core.logs import GRANIAN_LOGGING
 from tests.patience import PATIENCE_SECONDS
 
@@ -57,11 +64,13 @@ class Ends:
 
     def __init__(self, server: MainProcess, workers: int, ends: list[tuple[float, list[int]]]):
         self.now, self.ended_at, self.rests = 1000.0, 0.0, list[float]()
+        self.unstarted = 0
+        """How many cannot be started."""
         self._server, self._ends = server, ends
         server.workers = workers
         server.wrks = [SimpleNamespace(birth=self.now) for _ in range(workers)]
         server.main_loop_interrupt = self
-        server._respawn_workers = self.respawn  # noqa: SLF001 - Granian's
+        server._spawn_worker = self.spawn  # noqa: SLF001 - Granian's
 
     def monotonic(self) -> float:
         """Return the time."""
@@ -84,19 +93,25 @@ class Ends:
     def set(self) -> None:
         """Tell nobody."""
 
-    def respawn(self, workers, *_: object) -> None:
-        """Start workers, and note how long they rested."""
-        for nr in workers:
-            self._server.wrks[nr].birth = self.now
-            self.rests.append(self.now - self.ended_at)
+    def spawn(self, *_: object) -> SimpleNamespace:
+        """Return a worker, which is not started yet."""
+        return SimpleNamespace(birth=self.now, start=self.start)
+
+    def start(self) -> None:
+        """Start a worker, and note how long it rested."""
+        if self.unstarted:
+            self.unstarted -= 1
+            raise BlockingIOError
+        self.rests.append(self.now - self.ended_at)
 
 
 @pytest.fixture
 def ending(server, monkeypatch):
     """Return a function that runs the loop while workers end."""
 
-    def run(workers, ends):
+    def run(workers, ends, unstarted=0):
         made = Ends(server, workers, ends)
+        made.unstarted = unstarted
         monkeypatch.setattr(main_process, "time", made)
         server._serve_loop(lambda: None, lambda: lambda: None)  # noqa: SLF001 - Granian's
         return made.rests
@@ -110,6 +125,29 @@ def test_a_worker_that_ends_again_and_again_ends_no_other(server, ending):
     rests = ending(2, [(life, [1]) for life in lives])
     assert rests == [0, 1, 2, 4, 8, 16, REST_SECONDS_MAX, REST_SECONDS_MAX, 0, 0]
     assert (server.interrupt_signal, server.interrupt_children) == (True, [])
+
+
+def test_a_worker_that_cannot_be_started_ends_no_other(server, ending):
+    """Where no process is left, say, it is tried again each second, and has not failed."""
+    assert ending(2, [(1, [0]), (1, [0])], 5) == [5 * AGAIN_SECONDS, 1]
+    assert len(server.wrks) == 2
+    assert (server.interrupt_signal, server.interrupt_children) == (True, [])
+
+
+def test_it_does_not_start_without_all_of_them(server, monkeypatch):
+    """Those that were started would keep it, and it would hear no signal."""
+
+    def startup(*_: object) -> None:
+        server.wrks.append(
+            SimpleNamespace(idx=0, terminate=ended.set, join=ended.wait, is_alive=lambda: False)
+        )
+        raise BlockingIOError
+
+    ended = threading.Event()
+    monkeypatch.setattr(MPServer, "startup", startup)
+    with pytest.raises(BlockingIOError):
+        server.startup(lambda: None, lambda: lambda: None)
+    assert (ended.is_set(), server.wrks) == (True, [])
 
 
 def test_it_ends_where_no_worker_can_run(server, ending):

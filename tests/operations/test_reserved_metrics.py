@@ -1,5 +1,6 @@
 """A process that counts lives on where no byte is left for its metrics' files."""
 
+import fcntl
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from service.core.errors import ERRORS
-from service.operations.metrics import FILE_BYTES
+from service.operations.metrics import FILE_BYTES, SharedMetrics, reserve
 from tests.endpoints import routed
 from tests.patience import PATIENCE_SECONDS
 
@@ -23,7 +24,7 @@ if is_full:
     fill(Path(directory))
 reserve(directory)
 metrics = Metrics()
-if not is_full:
+if sys.argv[1] == "filled":
     fill(Path(directory))
 for route, method, code in json.load(sys.stdin):
     metrics.request(route, method, 503, code, 0.1)
@@ -59,3 +60,31 @@ def test_a_full_disk_ends_no_process_that_counts(world, small_disk, how):
     sizes = {file.stem.rpartition("_")[0]: file.stat() for file in small_disk.glob("*.db")}
     assert {kind: one.st_size for kind, one in sizes.items()} == {k: FILE_BYTES[k] for k in kinds}
     assert all(one.st_blocks * 512 == one.st_size for one in sizes.values())
+
+
+@pytest.mark.server
+def test_what_ended_processes_did_not_use_is_given_back(tmp_path):
+    """Else each restart would keep the whole of it, until no process had room."""
+    given = [("/v1/claims", "POST", "")]
+    for _ in range(3):
+        counted(tmp_path, given, "started")
+    reserved = [file for file in tmp_path.glob("counter_*") if file.stat().st_size > 4096]
+    assert len(reserved) == 1  # of the last
+    (requests,) = (
+        one for one in SharedMetrics(tmp_path).collect() if one.name == "claim_ledger_requests"
+    )
+    assert [sample.value for sample in requests.samples] == [3]
+
+
+def test_room_is_made_where_a_file_system_reserves_none(tmp_path, monkeypatch):
+    """The C library writes it then, but not to a file that is only added to."""
+    modes = list[int]()
+    monkeypatch.setattr(os, "posix_fallocate", lambda file, *_: modes.append(file_flags(file)))
+    reserve(str(tmp_path))
+    assert len(modes) == len(FILE_BYTES)
+    assert not any(mode & os.O_APPEND for mode in modes)
+
+
+def file_flags(file: int) -> int:
+    """Return what an open file was opened for."""
+    return fcntl.fcntl(file, fcntl.F_GETFL)
