@@ -92,6 +92,7 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 live.connections,
                 live.connection_list,
                 live.entities,
+                service.partners.name,
                 service.partner_list.is_approved,
                 service.partners.profile,
                 proofs,
@@ -100,8 +101,8 @@ def pages(service: Service, limiter: RateLimiter) -> list[Router]:
                 live.connection_list,
                 live.claim_list,
                 ClaimOverviews(live.ledger),
+                service.partners.name,
                 service.partner_list.is_approved,
-                service.partners.profile,
             ),
             OneOffRouter(
                 "/", route_handlers=_console(service, proofs), opt={"frame": console_frame}

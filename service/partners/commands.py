@@ -20,6 +20,7 @@ from service.facts.partners import (
 )
 from service.ledger.encryption import DataKey
 from service.ledger.events import ERASED, Cause, Event
+from service.ledger.folding import Folding
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
@@ -68,6 +69,16 @@ class Profile(NamedTuple):
     website: str | None
     since: datetime | None
     return_url: str | None = None
+
+
+_NAMED: Final[Folding[str | None]] = Folding(
+    None,
+    lambda before, past: next(
+        (one.event.name for one in past if isinstance(one.event, PartnerApplied)), before
+    ),
+    topics=[PartnerApplied.__name__],
+)
+"""Not all topics: what only a later release knows keeps no customer from their account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,10 @@ class PartnerCommands:
     async def look(self, partner_id: str) -> Partner:
         """Return a partner as its stream has it, personal fields opened."""
         return (await self.accounts.fold(partner_stream(partner_id), PAST)).partner
+
+    async def name(self, partner_id: str) -> str:
+        """Return a partner's name by its events."""
+        return await self.accounts.fold(partner_stream(partner_id), _NAMED) or ERASED
 
     async def profile(self, partner_id: str) -> Profile:
         """Return what people are told of a partner that asks to act for them."""

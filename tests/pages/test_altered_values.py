@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import pytest
 
 from service.facts.claims import Document, DocumentFlagged, DocumentsAttached
+from service.facts.partners import partner_stream
 from service.ledger.writing import Append
 from service.pages.words import SHOWN_MAX, stored
+from tests.ledger.raw_events import RawEvent, write_raw
 from tests.pages.customers import EMAIL, business, link_of, onboarding
 from tests.pages.visitor import Visitor
 from tests.tables import every_row
@@ -164,3 +166,19 @@ async def test_a_row_has_a_partner_ask_under_no_other_name(world, owner):
         page = await visitor.get(path)
         assert (page.status_code, row["name"] in page.text) == (200, True), path
         assert "Tax Office" not in page.text
+
+
+async def test_a_later_releases_event_keeps_no_customer_from_their_account(world, owner):
+    """Nor from disconnecting the partner in whose stream it is."""
+    partner, entity = await world.partner(), await business(world)
+    await partner.connect(entity)
+    claim = (await partner.claim(entity)).json()["claim_id"]
+    stream = partner_stream(partner.partner_id)
+    (version,) = owner.execute(
+        "select max(originator_version) + 1 from accounts.events where originator_id = %s", [stream]
+    ).fetchone()
+    await write_raw(world.service.accounts, RawEvent(stream, version, "NoSuchThing", b"{}"))
+    account = f"/account/{entity}/{partner.partner_id}"
+    customer = await Visitor(world).sign_in(EMAIL)
+    for path in ("/account", account, f"{account}/disconnect", f"{account}/claims/{claim}"):
+        assert (await customer.get(path)).status_code == 200, path

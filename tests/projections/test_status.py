@@ -125,6 +125,15 @@ async def test_a_scrape_has_every_read_model_and_stalls(database_url, tmp_path, 
     assert 'claim_ledger_head_stalled{ledger="live"} 0.0' in lines
 
 
+async def test_rows_of_a_later_version_are_not_ahead_of_the_log(database_url, tmp_path):
+    """After going back a release nothing has stopped, and nobody is woken."""
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
+        with psycopg.connect(database_url, autocommit=True) as owner:
+            owner.execute("insert into live.read_models (name, version) values ('claim_list', 2)")
+        lines = (await world.scrape()).splitlines()
+    assert 'claim_ledger_read_model_ahead{ledger="live",name="claim_list"} 0.0' in lines
+
+
 async def test_a_version_that_the_code_does_not_have_is_a_fault(service, database_url, time):
     """After going back to an earlier release, or where somebody altered what is said of rows."""
     one, watch = service.modes["live"].ledger, HeadWatch(service.modes["live"].ledger, time)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from service.core.clock import Clock
-from service.ledger.following.status import HeadWatch, foreign, progress
+from service.ledger.following.status import AHEAD, HeadWatch, foreign, progress
 from service.ledger.ledger import Ledger
 from service.ledger.read_model import ReadModel
 from service.operations.gauges import Collector, ScrapedGauges, of_ledger
@@ -48,7 +48,7 @@ def ledger_collector(ledger: Ledger, models: Sequence[ReadModel], clock: Clock) 
             gauges.set("read_model_lag_events", one.lag_events, name, one.name)
             gauges.set("read_model_lag_seconds", one.lag_seconds, name, one.name)
             gauges.set("read_model_parked", one.parked, name, one.name)
-            gauges.set("read_model_ahead", one.fault is not None, name, one.name)
+            gauges.set("read_model_ahead", one.fault == AHEAD, name, one.name)
 
     ours = [model.name for model in models if model.ledger.name == name]
     return Collector(

@@ -27,6 +27,8 @@ from service.pages.visit import expected_version, form_of, no_cookie, signed_in
 
 ACCOUNT: Final = {"page": Page("signed-in", "account.title")}
 
+PartnerName = Callable[[str], Awaitable[str]]
+"""Returns a partner's name by its id, as its events have it."""
 IsApproved = Callable[[str], Awaitable[bool]]
 """Returns whether a partner may act now, by its id: our team can have revoked its access."""
 
@@ -35,6 +37,7 @@ def account_router(
     commands: ConnectionCommands,
     connections: ConnectionsReader,
     businesses: EntityCommands,
+    partner_name: PartnerName,
     is_approved: IsApproved,
     profile_of: ProfileOf,
     proofs: Proofs,
@@ -64,7 +67,7 @@ def account_router(
                 "entity": entity,
                 "partners": [
                     {
-                        "name": (await profile_of(row["partner_id"])).name,
+                        "name": await partner_name(row["partner_id"]),
                         "is_approved": await is_approved(row["partner_id"]),
                         "row": row,
                     }
@@ -87,7 +90,7 @@ def account_router(
             "disconnect.html",
             entity=entity,
             partner_id=partner_id,
-            partner_name=(await profile_of(partner_id)).name,
+            partner_name=await partner_name(partner_id),
             version=access.version,
         )
 

@@ -13,10 +13,10 @@ from service.http.router import OneOffRouter
 from service.pages.customer.account import (
     ACCOUNT,
     IsApproved,
+    PartnerName,
     connection_of,
     customer_page,
 )
-from service.pages.customer.connect import ProfileOf
 from service.pages.site_map import Html, PathText
 
 CLAIMS_SHOWN: Final = 25
@@ -28,8 +28,8 @@ def customer_claims_router(
     connections: ConnectionsReader,
     claims: ClaimListReader,
     cases: ClaimOverviews,
+    partner_name: PartnerName,
     is_approved: IsApproved,
-    profile_of: ProfileOf,
 ) -> OneOffRouter:
     """Return the router of a customer's claims (live mode: there is no other for customers)."""
 
@@ -49,7 +49,7 @@ def customer_claims_router(
             "partner.html",
             entity=entity,
             partner_id=partner_id,
-            partner_name=(await profile_of(partner_id)).name,
+            partner_name=await partner_name(partner_id),
             access=access,
             is_approved=await is_approved(partner_id),
             claims=[(row, overviews.get(row["claim_id"])) for row in listed],
@@ -75,7 +75,7 @@ def customer_claims_router(
             case=case,
             history=case.history[-ROWS_SHOWN:][::-1],
             rows_shown=ROWS_SHOWN,
-            partner_name=(await profile_of(partner_id)).name,
+            partner_name=await partner_name(partner_id),
         )
 
     return OneOffRouter("/", route_handlers=[partner, claim])
