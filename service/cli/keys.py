@@ -101,7 +101,8 @@ async def _key_row(target: Target, partner_id: str, key_id: str) -> dict[str, An
 
 
 def _key(row: dict[str, Any]) -> Fields:
-    shown = columns_of(row, "key_id", "partner_id", "mode", "issued_at", "revoked_at")
+    # Of an altered row, `revoked_at` may be missing; `revoked` follows from events.
+    shown = columns_of(row, "key_id", "partner_id", "mode", "issued_at", "revoked", "revoked_at")
     return shown | _sandbox(row["partner_id"], row["mode"], row["sandbox_epoch"])
 
 

@@ -28,9 +28,10 @@ from service.mail.port import (
 SEND_SECONDS_MAX: Final = 20.0
 """For the transaction of an attempt: the transport's deadline and QUIT, a read and a write of the
 archive, time to spare."""
-ANSWERS_MAX: Final = 8
+ANSWERS_MAX: Final = 30
 """Late answers that a loop waits for at a time, on as many connections: for one more, it gives up
-the oldest. An answer is late after ten seconds, so none is given up before 80 more have passed."""
+the oldest. Each has taken the loop ten seconds before it is late, so that no more than these can be
+within ANSWER_SECONDS."""
 
 log = structlog.get_logger()
 

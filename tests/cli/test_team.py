@@ -114,7 +114,8 @@ def test_an_altered_row_keeps_no_key_from_being_revoked(team):
                 [f"{UNKNOWN_PARTNER}{key_id}", key_id],
             )
     listed = team.do("keys", "list", partner_id)["keys"]
-    revoked = [team.do("keys", "revoke", key_id)["key_id"] for key_id in keys]
+    answers = [team.do("keys", "revoke", key_id) for key_id in keys]
+    revoked = [answer["key_id"] for answer in answers if answer["revoked"]]
     rejected = team.call(live, "GET", "/claims", params={"entity_id": "x"})
     assert [one["key_id"] for one in listed] == revoked == keys
     assert rejected.json()["code"] == "auth_revoked"
