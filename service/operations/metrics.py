@@ -32,6 +32,8 @@ FILE_BYTES: Final = {
 
 _HEAD_BYTES: Final = 8
 """Of each file: they begin with how many bytes are used."""
+_UNREAD: Final = ".new"
+"""What ends the name of a file that is being made: a scrape reads those that end with `.db`."""
 
 log = structlog.get_logger()
 
@@ -45,22 +47,31 @@ def reserve(directory: str) -> None:
     _give_back(Path(directory))
     try:
         for path, most in files.items():
+            # Under another name first: whoever reads one that is still empty fails.
+            made = path if path.exists() else path.with_suffix(_UNREAD)
             # Not to append: where a file system reserves nothing, the C library writes it instead.
-            path.touch()
-            with path.open("r+b") as file:
+            made.touch()
+            with made.open("r+b") as file:
                 os.posix_fallocate(file.fileno(), 0, most)
+            made.rename(path)
     except OSError as error:
         for path in files:
             path.unlink(missing_ok=True)
+            path.with_suffix(_UNREAD).unlink(missing_ok=True)
         values.ValueClass = values.MutexValue
         log.warning("no room for metrics: a process shows none", error_type=type(error).__name__)
 
 
 def _give_back(directory: Path) -> None:
     """Give back what processes that have ended reserved and did not use."""
-    for path in directory.glob("*_*.db"):
-        if not _is_alive(int(path.stem.rpartition("_")[2])):
-            with suppress(OSError), path.open("r+b") as file:
+    for path in directory.glob("*_*.*"):
+        if _is_alive(int(path.stem.rpartition("_")[2])):
+            continue
+        with suppress(OSError):
+            if path.suffix == _UNREAD:
+                path.unlink()
+                continue
+            with path.open("r+b") as file:
                 used = int.from_bytes(file.read(4), sys.byteorder)
                 file.truncate(max(used, _HEAD_BYTES))
 

@@ -66,6 +66,7 @@ ARGUMENTS = {
     "service.evidence.checkpoints last": f"'{ORIGIN}'",
     "service.evidence.checkpoints newest": "",
     "service.evidence.checkpoints notes": f"'{ORIGIN}', 0, 9",
+    "service.evidence.checkpoints two_largest": f"'{ORIGIN}'",
     "service.evidence.countersigning newest": f"'{ORIGIN}', 10, array['w'], array['\\x00'::bytea]",
     "service.evidence.countersigning notes": f"'{ORIGIN}', array[1]",
     "service.evidence.countersigning signed_notes": "",

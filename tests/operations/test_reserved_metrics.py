@@ -85,6 +85,25 @@ def test_room_is_made_where_a_file_system_reserves_none(tmp_path, monkeypatch):
     assert not any(mode & os.O_APPEND for mode in modes)
 
 
+def test_no_file_is_read_before_it_is_whole(tmp_path, monkeypatch):
+    """A process may be killed at any moment: a scrape failed at the file that it had begun."""
+    left = tmp_path / "counter_999999999.new"
+    left.touch()
+    sizes = list[int]()
+
+    def look(file: int, start: int, most: int) -> None:
+        sizes.extend(one.stat().st_size for one in tmp_path.glob("*.db"))
+        list(SharedMetrics(tmp_path).collect())
+        os.truncate(file, start + most)
+
+    monkeypatch.setattr(os, "posix_fallocate", look)
+    reserve(str(tmp_path))
+    assert 0 not in sizes
+    assert len(sizes) == sum(range(len(FILE_BYTES)))
+    assert not left.exists()
+    assert len(list(tmp_path.iterdir())) == len(FILE_BYTES)
+
+
 def file_flags(file: int) -> int:
     """Return what an open file was opened for."""
     return fcntl.fcntl(file, fcntl.F_GETFL)
