@@ -211,12 +211,14 @@ def has_a_star(text: str) -> bool:
 
     A star within brackets does not, where the list around it names columns: as in a subquery.
     """
-    text = re.sub(r"--.*", "", text)
+    text = statement = re.sub(r"--.*", "", text)
     while not re.search(r"\binsert\b", text):
         less = re.sub(r"\([^()]*\)", "", text)
         if less == text:
             break
         text = less
+    if not re.search(r"\b(?:select|insert|update|delete)\b", text):  # all of it is in brackets
+        text = statement
     # Arrays that the statement was given have the columns that it was given.
     star = r"(?:\bselect|\bdistinct|\breturning|,)\s+(?:\w+\.)?\*(?!\s*from unnest\b)"
     return re.search(star, text) is not None
@@ -237,6 +239,7 @@ def test_queries_name_their_columns():
         "with a as (select b from ledger.a) select distinct * from a",
         "with a as (insert into ledger.a select * from ledger.b) select b from a",
         "delete from ledger.a returning *",
+        "(select * from ledger.a) union all (select * from ledger.b)",
     ):
         assert has_a_star(text), text
     assert not has_a_star("select a.b from (select l.* from ledger.a as l) as a")

@@ -28,6 +28,7 @@ order by asked.nr
 -- $4 claims, one more than the page has: `more` is whether another follows. The page ends before a
 -- claim with which its invoice references have more than $6 bytes; their length alone is read then.
 -- Its columns are listed once, outermost: there, `*` would change a kept plan's result with the schema.
+-- A column of the table must not be named as one of those that are added here.
 with access as (
     select e.name, c.connected_at, c.disconnected_at
     from ledger.entities as e
@@ -44,15 +45,15 @@ select
     a.name, a.connected_at, a.disconnected_at,
     $3::text is null or t.append_id is not null as token_found,
     p.claim_id, p.entity_id, p.partner_claim_id, p.partner_user_id, p.partner_invoice_ids,
-    p.stage, p.created_at, p.more
+    p.stage, p.created_at, p.page_more as more
 from access as a
 left join token as t on true
 left join lateral (
     select
         found.*,
-        row_number() over newest as nr,
-        sum(octet_length(found.partner_invoice_ids)) over newest as bytes,
-        lead(found.append_id) over newest is not null as more
+        row_number() over newest as page_nr,
+        sum(octet_length(found.partner_invoice_ids)) over newest as page_bytes,
+        lead(found.append_id) over newest is not null as page_more
     from (
         (
             select l.* from ledger.claim_list as l
@@ -75,7 +76,7 @@ left join lateral (
         )
     ) as found
     window newest as (order by found.append_id desc)
-) as p on p.nr < $4 and (p.nr = 1 or p.bytes <= $6)
+) as p on p.page_nr < $4 and (p.page_nr = 1 or p.page_bytes <= $6)
 order by p.append_id desc
 
 -- name: page_of_connection

@@ -32,7 +32,7 @@ class Age(click.ParamType[timedelta]):
             return value
         match = re.fullmatch(r"([0-9]{1,5})([hd])", str(value), re.ASCII)
         hours = int(match[1]) * self._HOURS[match[2]] if match else 0
-        if hours < self._hours_min:
+        if match is None or hours < self._hours_min:
             expected = f"expected hours or days, at least {self._hours_min}h, such as 7d"
             self.fail(f"{value!r}: {expected}", param, ctx)
         return timedelta(hours=hours)

@@ -8,6 +8,7 @@ import sys
 
 import msgspec
 
+from service.ledger.events import Unreadable
 from tests.corpus.corpus import DIRECTORY, SUMS, lines, missing, sums, written
 
 SAMPLES = ("with every field", "with the fewest fields")
@@ -19,9 +20,16 @@ def main() -> None:
     if SUMS.exists() and not set(SUMS.read_text().splitlines()) <= set(sums().splitlines()):
         sys.exit("a line of the corpus was changed or removed: put it back")
     for ledger, cls in missing():
-        for line, what in zip(written(ledger, cls), SAMPLES, strict=False):  # one is both
+        try:  # before anything is added, which is for ever
+            made = [(line, msgspec.json.encode(line.expected())) for line in written(ledger, cls)]
+        except Unreadable as error:
+            name = cls.__name__
+            sys.exit(
+                f"{error}: give fields of {name} that are no text values in tests/ledger/samples.py"
+            )
+        for (line, expected), what in zip(made, SAMPLES, strict=False):  # one is both
             _append(f"{line.topic}.jsonl", msgspec.json.encode(line))
-            _append(f"expected/{line.topic}.jsonl", msgspec.json.encode(line.expected()))
+            _append(f"expected/{line.topic}.jsonl", expected)
             print(f"added {line.topic} version {line.class_version}, {what}")  # noqa: T201 - a script
     if "--accept" in sys.argv:
         _accept()

@@ -57,12 +57,14 @@ def faults(kind: type[msgspec.Struct], versions: Versions) -> list[str]:
         for name, since in replays.fields_since(struct).items()
         if (struct.__name__, name) not in known and since != new
     ]
-    return misplaced or [
+    changed = [
         f"version {version} of {kind.__name__} has fingerprints in ledgers: put back its fields, "
-        f"their order and their `since`, which were {shape}"
+        f"their order and their `since`, which were {shape}; or, if that version was never "
+        f"released, take it out of {FILE.name}"
         for version, shape in versions.items()
         if shape_of(kind, version) != shape
     ]
+    return misplaced or changed
 
 
 def to_store(kind: type[msgspec.Struct], versions: Versions) -> Versions:

@@ -1,4 +1,4 @@
-"""An instance of every event of the catalogue, each field filled by its type."""
+"""An instance of every event of the catalogue, with a value in each field."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime

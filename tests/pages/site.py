@@ -72,6 +72,8 @@ class Site:
     contexts: list[BrowserContext] = field(default_factory=list[BrowserContext])
     failed: list[str] = field(default_factory=list[str])
     """Responses that no test of a page expects: the server's own errors."""
+    looked: int = 0
+    """How many bytes of the log are of earlier tests."""
 
     def do(self, act: Callable[[Service], Awaitable[T]]) -> T:
         """Run commands as the team does, in this process."""
@@ -133,6 +135,8 @@ class Site:
         context: BrowserContext = self.browser.new_context(base_url=self.url, **options)
         context.set_default_timeout(PATIENCE_SECONDS * 1000)
         context.on("response", self._look)
+        if not self.contexts:
+            self.looked = self.log.stat().st_size
         self.contexts.append(context)
         return context.new_page()
 
@@ -148,7 +152,8 @@ class Site:
         if response.status < HTTPStatus.INTERNAL_SERVER_ERROR:
             return
         path = response.url.removeprefix(self.url)
-        logged = re.findall(r'^.*"level": ?"error".*$', self.log.read_text(), re.MULTILINE)
+        text = self.log.read_bytes()[self.looked :].decode(errors="replace")
+        logged = re.findall(r'^.*"level": ?"error".*$', text, re.MULTILINE)
         answered = f"{response.request.method} {path}: {response.status}"
         self.failed.append("\n".join([answered, *logged[-1:]]))
         response.frame.page.context.close()
