@@ -26,7 +26,10 @@ OF_INTEGERS = {
     "service.ledger.rebuild note": {2, 4},
     # Attempts and failures, which are counted up to a limit.
     "service.mail outbox_hold": {2},
-    "service.mail outbox_settle": {3},
+    "service.mail outbox_settle": {2, 4},
+    "service.people mail_read": {2},
+    "service.people mail_settle": {2, 4},
+    "service.people mail_take": {1},
     "service.webhooks failed": {6, 7},
 }
 """Those that are untold, and fit by far: nobody chooses one, and none counts events."""
