@@ -7,10 +7,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from service.operations.tracing.otlp import OtlpExport
+from service.operations.tracing.traces import Traces
 from tests.patience import PATIENCE_SECONDS
 
 
@@ -57,6 +60,26 @@ class OtlpReceiver:
 def attributes(span: Span) -> dict[str, str | int]:
     """Return a span's attributes."""
     return {one.key: one.value.string_value or one.value.int_value for one in span.attributes}
+
+
+def ended(traces: Traces) -> None:
+    """Export what there is, and return when nothing of the export runs on."""
+    exporting = queue_of(traces)._worker_thread  # noqa: SLF001 - it has no other end
+    traces.close()
+    exporting.join(PATIENCE_SECONDS)
+    assert not exporting.is_alive()
+
+
+def export_of(traces: Traces) -> OtlpExport:
+    """Return what exports traces."""
+    export = traces._export  # noqa: SLF001 - to look at its queue
+    assert isinstance(export, OtlpExport)
+    return export
+
+
+def queue_of(traces: Traces) -> Any:
+    """Return the library's queue of spans, and its thread."""
+    return export_of(traces)._queue._batch_processor  # noqa: SLF001 - nothing shows it
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from service.ledger.traced import statement_span
 from tests.bench.load import MARK
 from tests.bench.post_claims import claim_body
 from tests.memory_ledger import memory_service
-from tests.otlp_receiver import receiver_process
+from tests.otlp_receiver import ended, receiver_process
 from tests.world import PUBLIC_URL, World, settings_for
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
@@ -125,12 +125,16 @@ async def _measured(clients: Sequence[int], rounds: int, **given: str) -> dict[s
             await caller.cpu_of(1)
             gc.collect()
             leave_out_what_is_there()
-            return {
+            figures = {
                 str(number): round(
                     statistics.median([await caller.cpu_of(number) for _ in range(rounds)]), 1
                 )
                 for number in clients
             }
+            if given:
+                # Its thread would export beside what is measured next.
+                await asyncio.to_thread(ended, world.admitted.app.traces)
+            return figures
 
 
 def _trace(database: Any, schema: str) -> None:

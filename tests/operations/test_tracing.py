@@ -20,11 +20,10 @@ from service.ledger.database import Pool
 from service.mail.transport import mail_transport
 from service.operations.request_middleware import RequestMiddleware
 from service.operations.tracing import otlp
-from service.operations.tracing.otlp import OtlpExport
 from service.operations.tracing.traces import Traces
 from tests.log_lines import logged
 from tests.memory_ledger import memory_service, memory_world
-from tests.otlp_receiver import attributes, receiver
+from tests.otlp_receiver import attributes, ended, export_of, queue_of, receiver
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import free_port
 from tests.world import World, settings_for, world_on
@@ -55,23 +54,13 @@ async def traced_world(tmp_path, url, **given):
     try:
         yield world
     finally:
-        traces_of(world).close()
         # What it logs at its end would be in the next test's lines.
-        exporting = exported_by(world)._queue._batch_processor._worker_thread  # noqa: SLF001 - it has no other end
-        await asyncio.to_thread(exporting.join, PATIENCE_SECONDS)
-        assert not exporting.is_alive()
+        await asyncio.to_thread(ended, traces_of(world))
 
 
 def traces_of(world: World) -> Traces:
     """Return the traces of a world's application."""
     return world.admitted.app.traces
-
-
-def exported_by(world: World) -> OtlpExport:
-    """Return what exports a world's traces."""
-    export = traces_of(world)._export  # noqa: SLF001 - to look at its queue
-    assert isinstance(export, OtlpExport)
-    return export
 
 
 async def test_off_costs_nothing(tmp_path):
@@ -218,7 +207,7 @@ async def test_a_slow_collector_keeps_nobody_waiting(tmp_path, collector, monkey
         monkeypatch.setattr(otlp, name, value)
     collector.answers.clear()
     async with traced_world(tmp_path, collector.url) as world:
-        queue = exported_by(world)._queue._batch_processor._queue  # noqa: SLF001 - how long it is
+        queue = queue_of(traces_of(world))._queue  # noqa: SLF001 - how long it is
         assert (await world.client.get("/health/live")).status_code == 200
         for _ in range(8):
             trace = traces_of(world).begin("many", is_request=False)
@@ -244,7 +233,7 @@ async def test_a_collector_that_is_away_is_logged_once(tmp_path):
             for _ in range(3):
                 answer = await world.client.get("/health/live")
                 assert answer.status_code == 200
-                export = exported_by(world)
+                export = export_of(traces_of(world))
                 export._exporter._exporter._client._timeout = 0  # noqa: SLF001 - no second attempt
                 await asyncio.to_thread(export._queue.force_flush)  # noqa: SLF001 - as above
     said = [line["event"] for line in lines if "collector" in line["event"]]
