@@ -41,7 +41,12 @@ def release_before(directory: Path) -> Release:
 def commit_before() -> str:
     """Return the newest tag before this commit; without one, what the newest migration followed."""
     newest = _git("log", "--diff-filter=A", "--format=%H", "-1", "--", "migrations/versions")
-    return _git("describe", "--tags", "--abbrev=0", "HEAD^") or f"{newest}~1"
+    return tag_before() or f"{newest}~1"
+
+
+def tag_before() -> str:
+    """Return the newest tag before this commit, which may have the newest schema; empty: none."""
+    return _git("describe", "--tags", "--abbrev=0", "HEAD^")
 
 
 def has_history() -> bool:

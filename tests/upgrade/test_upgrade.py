@@ -21,7 +21,7 @@ from tests.databases import with_logins
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import end, free_port, start
-from tests.upgrade.releases import ROOT, Release, has_history, release_before
+from tests.upgrade.releases import ROOT, Release, has_history, release_before, tag_before
 from tests.upgrade.traffic import Traffic
 from tests.world import MASTER_KEY, TEAM
 
@@ -117,7 +117,7 @@ async def test_no_request_fails_while_releases_change(tmp_path):
         url = postgres.url
         environment = variables(url, tmp_path)
         call(before, environment, "migrate")
-        assert not is_newest(url), "the release before has the newest schema"
+        assert tag_before() or not is_newest(url), "the release before has the newest schema"
         old = Served(before, url, tmp_path)
         await old.answers()
         traffic = await _partner(before, environment, old.origin)
