@@ -18,7 +18,7 @@ from service.http.admission import (
     Admission,
     BodyRoom,
 )
-from tests.patience import eventually
+from tests.patience import PATIENCE_SECONDS, eventually
 
 DEADLINE_SECONDS = 2.0
 WAIT_SECONDS = 0.5
@@ -232,3 +232,46 @@ async def test_bodies_that_are_still_arriving_give_way():
     assert not own.done()
     room.give_back("ptn_2", LARGE + 1)
     await own
+
+
+async def test_who_goes_away_as_their_turn_comes_gives_its_room_back():
+    """Or the room of a process would shrink with each such caller, until it is started again."""
+    room = BodyRoom(60.0, 60.0)
+    await room.take("ptn_1", BODY_BYTES_OF_ONE_MAX)
+    gone = asyncio.create_task(room.take("ptn_1", LARGE))
+    await asyncio.sleep(0)
+    room.give_back("ptn_1", BODY_BYTES_OF_ONE_MAX)
+    assert room.held == {"ptn_1": LARGE}
+    gone.cancel()
+    await asyncio.wait([gone])
+    assert gone.cancelled()
+    assert room.held == {}
+
+
+async def test_who_waits_for_its_own_share_keeps_no_room_free():
+    """Also before one that holds more: what it waits for is not the process's room."""
+    room = BodyRoom(60.0, 60.0)
+    await room.take("ptn_1", 2 * LARGE)
+    await room.take("ptn_2", 3 * LARGE)
+    own = asyncio.create_task(room.take("ptn_1", 3 * LARGE))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await room.take("ptn_2", LARGE)
+    assert not own.done()
+    own.cancel()
+    await asyncio.wait([own])
+
+
+async def test_a_body_that_has_just_begun_to_arrive_gives_no_way():
+    """Whoever waits takes the room of those that were there before it, not of later ones."""
+    room, ended = BodyRoom(60.0, 0.0), []
+    await room.take("ptn_1", BODY_BYTES_OF_ONE_MAX)
+    await room.take("ptn_2", BODY_BYTES_OF_ONE_MAX)
+    with room.arrives(LARGE, partial(ended.append, "young")):
+        waiting = asyncio.create_task(room.take("ptn_3", LARGE))
+        await asyncio.sleep(0)
+        room.patience_seconds = 60.0  # which it has not had when its time comes, at once
+        await asyncio.sleep(0.01)
+        assert ended == []
+    waiting.cancel()
+    await asyncio.wait([waiting])
