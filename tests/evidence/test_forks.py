@@ -8,6 +8,7 @@ from service.archive.port import ArchiveUnavailable
 from service.core.ids import new_id
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.lineage import begin_first
+from service.evidence.checkpoints.names import note_name
 from service.ledger.sequencer import Sequencer
 from tests.evidence.checkpointing import KEY, checkpointed, forked, lose, root_of, stored_in
 from tests.patience import PATIENCE_SECONDS
@@ -140,6 +141,19 @@ async def test_a_conflicting_published_checkpoint_is_a_fork(place, add, checkpoi
     other = Checkpoint(made.checkpoint.origin, 2, bytes(32))
     await place.put(f"checkpoints/{other.origin}/{2:020}.txt", other.sign(KEY).encode())
     await forked(checkpoints, "the first 2 events are not those published")
+
+
+async def test_another_checkpoint_published_in_place_of_the_last_one_is_a_fork(
+    checkpoints, add, tmp_path
+):
+    """A database that was failed over from published it: nothing is signed behind it."""
+    made = await checkpointed(checkpoints, add, 1)
+    other = Checkpoint(made.checkpoint.origin, made.checkpoint.size, bytes(32))
+    published = tmp_path / "published" / note_name(other.origin, other.size)
+    published.unlink()
+    published.write_text(other.sign(KEY))
+    await add(1)
+    await forked(checkpoints, "another checkpoint of 2 events was published")
 
 
 async def test_the_fork_metric_is_cleared(checkpoints, place, add, owner):

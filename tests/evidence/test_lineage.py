@@ -4,6 +4,7 @@ from uuid import uuid4
 
 import pytest
 
+from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints import log_tree
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
@@ -54,6 +55,28 @@ async def test_a_forced_lineage_is_begun_once_for_a_reason(checkpoints, add):
     assert len(await lineages(checkpoints.ledger)) == 2
     other = await begin_lineage(checkpoints, "another one", CAUSE, force=True)
     assert other.checkpoint.origin > first.checkpoint.origin
+
+
+async def test_a_lineage_begins_over_no_log_but_that_which_was_published(
+    checkpoints, add, attack, place
+):
+    """Before its first checkpoint only older ones tell of two events that changed places.
+
+    Neither's MAC says where it stands in the log.
+    """
+    await checkpointed(checkpoints, add, 3)
+    place.fails = {"put begun"}
+    with pytest.raises(ArchiveUnavailable):
+        await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
+    place.fails = set()
+    attack(
+        "update accounts.log set append_id = -append_id where position in (2, 3)",
+        "update accounts.log set append_id = 5 + append_id where append_id < 0",
+        REMAKE,
+        "update accounts.head set tree = null",
+    )
+    with pytest.raises(LedgerForked, match="the first 4 events are not those published"):
+        await checkpoints.make()
 
 
 async def test_an_altered_checkpoint_is_named(checkpoints, add, attack):
