@@ -3,8 +3,10 @@
 import asyncio
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from service.app.background import background
@@ -142,6 +144,24 @@ async def test_the_order_within_a_stream_is_kept(one):
     assert await one.queue.retry(one.live) == 3
     await one.pass_days(1)
     assert one.pipeline.taken == ["b", "a1", "a2", "a3"]
+
+
+async def test_nothing_that_follows_is_queued_while_a_message_is_set_aside(
+    one, database_url, owner
+):
+    """It waits for who is queueing: what that adds behind it would leave before it."""
+    await one.post("a")
+    making = HandOvers(one.live, one.queue, one.pipeline)
+    (item,) = await making.take(one.now, one.now)
+    waits = "select true from pg_stat_activity where wait_event_type = 'Lock' and query like %s"
+    with psycopg.connect(database_url) as queueing:
+        queueing.execute("select from live.subscriptions where name = 'processing' for update")
+        setting_aside = asyncio.create_task(making.set_aside(item, "refused"))
+        waiting = partial(owner.execute, waits, ["%subscriptions%"])
+        await eventually(lambda: setting_aside.done() or waiting().fetchone())
+        assert not setting_aside.done()
+    await setting_aside
+    assert await one.parked() == [(1, "refused")]
 
 
 async def test_a_pipeline_that_does_not_answer_is_left_at_the_deadline(one, monkeypatch):
