@@ -204,7 +204,7 @@ async def test_an_unreadable_message_is_set_aside_and_the_next_one_leaves(one):
 
 
 async def test_a_key_that_does_not_open_holds_up_no_other_message(one, owner):
-    """Somebody altered it, or the ring lacks its master key: the others leave at once."""
+    """Somebody altered it, or the ring lacks its master key: the others leave at once, it waits."""
     for name in "abc":
         stream = UUID(bytes=name.encode().rjust(16))
         key = one.live.master_keys.new_data_key(stream)
@@ -217,6 +217,8 @@ async def test_a_key_that_does_not_open_holds_up_no_other_message(one, owner):
     owner.execute(altered, [UUID(bytes=b"b".rjust(16))])
     await one.hand_overs.step()
     assert sorted(one.pipeline.taken) == ["a", "c"]
+    waiting = "select position, attempts from live.hand_overs"
+    assert owner.execute(waiting).fetchall() == [(2, 1)]
 
 
 async def test_a_message_of_a_new_event_key_is_handed_over(
