@@ -110,6 +110,20 @@ async def test_a_sweep_between_check_and_claim_refuses_the_claim(documents):
     assert await faults(documents) == []
 
 
+async def test_an_upload_marked_between_check_and_claim_refuses_the_claim(documents, owner):
+    """Its row is still there, and its object is about to go."""
+    partner, entity, ref = await documents.uploading()
+    counted = documents.counted["live"]
+
+    async def mark(_call: str) -> None:
+        owner.execute("update live.uploads set swept_at = now()")
+
+    counted.inner = Interposed(counted.inner, mark)
+    answer = await partner.claim(entity, document_refs=[ref])
+    assert (answer.status_code, answer.json()["code"]) == (400, "document_not_uploaded")
+    assert (await uploads(documents), await claims(partner, entity)) == (1, 0)
+
+
 async def test_a_sweep_keeps_an_upload_claimed_meanwhile(documents):
     """An upload that a claim refers to by then is kept."""
     partner, entity, ref = await documents.uploading()
