@@ -1,6 +1,5 @@
 """docs/security.md lists every threat and requirement, and tests that exist."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -29,10 +28,9 @@ def named_in(text):
 def existing_tests():
     """Return the name of every test."""
     return {
-        f"{path.relative_to('tests')}::{node.name}"
+        f"{path.relative_to('tests')}::{name}"
         for path in Path("tests").rglob("test_*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        for name in re.findall(r"^\s*(?:async )?def (\w+)\(", path.read_text(), re.MULTILINE)
     }
 
 
