@@ -188,32 +188,46 @@ def _prepared() -> Prepared:
 
 def _fork_for_each(orders: socket.socket) -> None:
     """Fork for each request until the other end closes; a fork returns to run the command."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that wait for a command end unseen
+    running: dict[int, tuple[int, int]] = {}  # by the file of each: its pid, where its code goes
+    looking = select.poll()
+    looking.register(orders, select.POLLIN)
     while True:
-        text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 3)
-        if not text:
-            sys.exit()
-        order = json.loads(text)
-        _import_for(order["arguments"])
-        if os.fork() == 0:
-            die_with_parent()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            orders.close()
+        for ready, _ in looking.poll():
+            if ready in running:
+                looking.unregister(ready)
+                _answer(ready, *running.pop(ready))
+                continue
+            text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 3)
+            if not text:
+                sys.exit()
+            order = json.loads(text)
+            _import_for(order["arguments"])
             *printed, answer = files
             pid = os.fork()
             if pid == 0:
+                orders.close()
+                for file, (_, other) in running.items():
+                    os.close(file)
+                    os.close(other)
                 os.close(answer)
                 _become(order, printed)
                 return
-            if "runs_on" in order:
-                os.write(answer, f"{pid}\n".encode())
             for file in printed:
                 os.close(file)
-            _, status = os.waitpid(pid, 0)
-            os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
-            os._exit(0)
-        for file in files:
-            os.close(file)
+            if "runs_on" in order:
+                os.write(answer, f"{pid}\n".encode())
+            ended = os.pidfd_open(pid)
+            running[ended] = (pid, answer)
+            looking.register(ended, select.POLLIN)
+
+
+def _answer(ended: int, pid: int, answer: int) -> None:
+    """Send the exit code of a command that has ended to who waits for it, if anybody does."""
+    os.close(ended)
+    _, status = os.waitpid(pid, 0)
+    with suppress(BrokenPipeError):
+        os.write(answer, str(os.waitstatus_to_exitcode(status)).encode())
+    os.close(answer)
 
 
 def _import_for(arguments: Sequence[str]) -> None:
