@@ -1,7 +1,7 @@
-"""One running `claim-ledger dev` per module, and the team's commands on it."""
+"""One running `claim-ledger dev` for these modules, and the team's commands on it."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import pytest
@@ -14,15 +14,29 @@ from tests.world import MASTER_KEY, PUBLIC_URL
 __all__ = ["as_named", "demo", "small_disk", "team"]
 
 
-@pytest.fixture(scope="session")
-def team(tmp_path_factory) -> Iterator[Team]:
-    """Return the team of a dev that belongs to this test process."""
-    dev = Dev(tmp_path_factory.mktemp("cli") / "data")
-    yield Team(dev)
-    dev.end()
+_teams: list[Team] = []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
+def team(tmp_path_factory) -> Team:
+    """Return the team of a dev that modules share as long as they follow each other."""
+    if not _teams:
+        _teams.append(Team(Dev(tmp_path_factory.mktemp("cli") / "data")))
+    return _teams[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, None, None]:
+    """End the dev before tests of another folder: until its end, it polls, a second a minute."""
+    yield
+    if nextitem is None or nextitem.path.parent != item.path.parent:
+        while _teams:
+            _teams.pop().dev.end()
+
+
+@pytest.fixture(scope="module")
 def demo(team) -> dict[str, Any]:
     """Return the facts about the demonstration data."""
     return team.dev.facts

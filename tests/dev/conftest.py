@@ -9,9 +9,12 @@ import pytest
 from tests.dev_process import Dev
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def dev(tmp_path_factory) -> Iterator[Dev]:
-    """Return a running dev for tests that only read, in a directory of the default name."""
+    """Return a running dev for tests that only read, in a directory of the default name.
+
+    Of a module, not of a process of the run: until its end, a dev polls, a second of CPU a minute.
+    """
     one = Dev(tmp_path_factory.mktemp("running") / ".claim-ledger")
     yield one
     one.end()
