@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -204,10 +205,12 @@ def postgres_url(request, tmp_path_factory) -> Iterator[str]:
     # Commits are not flushed, but they are in PostgreSQL's hands when they are answered: a test
     # that kills a backend loses nothing.
     data_dir = tmp_path_factory.mktemp("postgres")
-    # Passwords of logins made later take one round of hashing at each connection, not 4,096.
+    # Passwords set from now on take one round of hashing at each connection, not 4,096.
     quick = {"scram_iterations": "1"} if chosen == "18" else {}
     given = BY_THE_TESTS_ALONE | quick
     with EmbeddedPostgres(data_dir, bin_dir=bin_dir, settings=given, durable=False) as server:
+        if quick:
+            run(server.url, f"alter role current_user password '{urlsplit(server.url).password}'")
         yield server.url
 
 
