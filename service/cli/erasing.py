@@ -15,8 +15,14 @@ from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.facts.caller import LEDGERS
 from service.ledger.database import LedgerError
-from service.privacy.erase import DocumentsRemain, ErasureDone, erase_claim, erase_entity
-from service.privacy.erasure_list import ErasureList
+from service.privacy.erase import (
+    DocumentsRemain,
+    ErasureDone,
+    erase_alone,
+    erase_claim,
+    erase_entity,
+)
+from service.privacy.erasure_list import ErasureList, Kind
 from service.privacy.erasures import KeysRemain, Subject
 from service.privacy.reapply import Parts
 
@@ -88,24 +94,26 @@ def warn_of(count: int) -> None:
 
 
 async def find_subject(
-    target: Target, listed: ErasureList, claim_id: str | None, entity_id: str | None
+    target: Target, listed: ErasureList, kind: Kind, subject_id: str
 ) -> tuple[str, Parts, Subject]:
-    """Find a subject in either mode; raises Refusal `claim_not_found`, `entity_not_found`."""
+    """Find a subject in either mode; raises Refusal where there is none of its kind."""
     modes = target.service.privacy(listed)
     for mode, parts in modes.items():
-        erasures = parts.erasures
-        lookup = erasures.entity(entity_id or "") if claim_id is None else erasures.claim(claim_id)
-        subject = await lookup
+        match kind:
+            case "claim":
+                subject = await parts.erasures.claim(subject_id)
+            case "entity":
+                subject = await parts.erasures.entity(subject_id)
+            case "link":
+                subject = await parts.erasures.link(subject_id)
         if subject is not None:
             return mode, parts, subject
-    if claim_id is None:
-        raise Refusal("entity_not_found")
-    for mode, parts in modes.items():
+    for mode, parts in modes.items() if kind == "claim" else ():
         # Its row was lost, or is another claim's now: only the log can say that there is none.
-        subject = await parts.erasures.claim_by_log(claim_id, progress)
+        subject = await parts.erasures.claim_by_log(subject_id, progress)
         if subject is not None:
             return mode, parts, subject
-    raise Refusal("claim_not_found")
+    raise Refusal(f"{kind}_not_found")
 
 
 async def erase_subject(
@@ -121,6 +129,8 @@ async def erase_subject(
     try:
         if subject.kind == "claim":
             return await erase_claim(parts, subject, reason, cause)
+        if subject.kind != "entity":
+            return await erase_alone(parts, subject, reason, cause)
         async with signed_out(target, mode, subject.subject_id):
             return await erase_entity(
                 parts, subject, reason, cause, progress, with_claims=with_claims

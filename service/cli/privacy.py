@@ -23,6 +23,7 @@ from service.cli.verdict import Fields, Findings, Fine
 from service.core.counted import counted
 from service.core.errors import invalid
 from service.ledger.scan import appended
+from service.privacy.erasure_list import Kind
 from service.privacy.find import Search
 from service.privacy.reapply import Reapply, ReapplyOutcome
 from service.privacy.text_search import Sought
@@ -33,6 +34,7 @@ REASON_CHARACTERS_MAX: Final = 500
 @team_command
 @click.option("--claim", "claim_id", metavar="ID", help="Erase the personal data of a claim.")
 @click.option("--entity", "entity_id", metavar="ID", help="Erase the personal data of an entity.")
+@click.option("--link", "link_id", metavar="ID", help="Erase the label of a connect link.")
 @click.option(
     "--reason",
     required=True,
@@ -45,21 +47,24 @@ async def erase(
     *,
     claim_id: str | None,
     entity_id: str | None,
+    link_id: str | None,
     reason: str,
     with_claims: bool,
     yes: bool,
 ) -> Fields:
-    """Destroy the key of a claim's or an entity's personal data. This cannot be undone.
+    """Destroy the key of a subject's personal data. This cannot be undone.
 
     Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
     stay. An entity's claims are separate: they are listed, and stay without `--with-claims`. They,
-    and the links that it redeemed, are read from the whole log. Events that this
-    service did not write do not stop it: `unread` lists them, and it exits with 1. So it does, with
-    nothing erased, where the database does not destroy the key.
+    and the links that it redeemed, are read from the whole log. A link that nobody has redeemed is
+    erased by its own id, and cannot be redeemed afterwards. Events that this service did not write
+    do not stop it: `unread` lists them, and it exits with 1. So it does, with nothing erased, where
+    the database does not destroy the key.
     """
-    _check(claim_id, entity_id, reason, with_claims=with_claims)
+    kind, subject_id = _one(("claim", claim_id), ("entity", entity_id), ("link", link_id))
+    _check(kind, reason, with_claims=with_claims)
     listed = erasure_list(target)
-    mode, parts, subject = await find_subject(target, listed, claim_id, entity_id)
+    mode, parts, subject = await find_subject(target, listed, kind, subject_id)
     await warn_of_unlisted(target, listed)
     what = f"{subject.subject_id} ({mode}){' and all its claims' if with_claims else ''}"
     confirm(f"Permanently erase the personal data of {what}?", yes=yes)
@@ -131,11 +136,17 @@ async def reapply(target: Target, *, without_mac: bool) -> Fields:
     return Fine(answer, f"{counted(len(names), 'erasure')} of the list hold in the database")
 
 
-def _check(claim_id: str | None, entity_id: str | None, reason: str, *, with_claims: bool) -> None:
+def _one(*given: tuple[Kind, str | None]) -> tuple[Kind, str]:
+    """Return the one subject that was given; raises UsageError for none, or several."""
+    chosen = [(kind, subject_id) for kind, subject_id in given if subject_id is not None]
+    if len(chosen) != 1:
+        raise click.UsageError(f"Give one of {', '.join(f'--{kind}' for kind, _ in given)}.")
+    return chosen[0]
+
+
+def _check(kind: Kind, reason: str, *, with_claims: bool) -> None:
     """Refuse wrong usage before anything is looked up."""
-    if (claim_id is None) == (entity_id is None):
-        raise click.UsageError("Give either --claim or --entity.")
-    if with_claims and entity_id is None:
+    if with_claims and kind != "entity":
         raise click.UsageError("--with-claims requires --entity.")
     if not 0 < len(reason.strip()) <= REASON_CHARACTERS_MAX:
         raise invalid("reason", f"expected 1 to {REASON_CHARACTERS_MAX} characters")

@@ -15,8 +15,15 @@ from service.core.errors import Refusal
 from service.core.ids import NewId
 from service.facts.access import Access
 from service.facts.caller import Caller
-from service.facts.connections import ConnectLinkIssued, connection_stream, link_stream
+from service.facts.connections import (
+    ConnectLinkDeclined,
+    ConnectLinkIssued,
+    ConnectLinkRedeemed,
+    connection_stream,
+    link_stream,
+)
 from service.facts.entities import entity_stream
+from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row, always
 from service.ledger.events import Cause, Event, Recorded
 from service.ledger.ledger import Ledger, Transaction
@@ -97,11 +104,17 @@ class ConnectionCommands:
         return LinkView(link.partner_id, issued.label, issued.expires_at)
 
     async def answer(self, token: str) -> Recorded | None:
-        """Return the event of the answer that a link was given; None where it has none."""
+        """Return the event of the answer that a link was given; None where it has none.
+
+        Its label may have been erased since.
+        """
         async with self.ledger.transaction() as transaction:
             row = await link_by_token(transaction, token_hash(token))
             past = await transaction.read(row["stream_id"]) if row else []
-        return past[-1] if len(past) > 1 and _is_issued(past[0].event, always(row)) else None
+        if not past or not _is_issued(past[0].event, always(row)):
+            return None
+        answers = (ConnectLinkRedeemed, ConnectLinkDeclined)
+        return next((one for one in past if isinstance(one.event, answers)), None)
 
     async def approve(self, token: str, entity_id: str, cause: Cause) -> str:
         """Connect a customer's entity to the partner that asked; return the partner's id.
@@ -186,12 +199,14 @@ async def _usable(transaction: Transaction, token: str) -> tuple[Link, ConnectLi
     """Return a link that can be used, as it was issued; refuses as `ConnectionCommands.look` does.
 
     A read model found it: whoever alters a row has no link made anybody else's, or last longer.
+    One that was erased asks for nothing any more: nobody could see what for.
     """
     found = await link_by_token(transaction, token_hash(token))
     link, row = decisions.usable(found), always(found)
     past = await transaction.read(link.stream_id)
     issued = past[0].event if past else None
-    if not _is_issued(issued, row):
+    is_erased = any(isinstance(one.event, PersonalDataErased) for one in past)
+    if is_erased or not _is_issued(issued, row):
         raise Refusal("connect_token_invalid")
     return link, issued
 

@@ -1,4 +1,4 @@
-"""An erasure on request: a claim with its documents, or an entity with its claims."""
+"""An erasure on request: a claim with its documents, an entity with its claims, or one alone."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -49,6 +49,12 @@ async def erase_claim(parts: Parts, claim: Subject, reason: str, cause: Cause) -
     erased = await parts.erasures.erase(claim, reason, cause)
     removed = await _removed(parts, [claim], lambda _steps: None)
     return ErasureDone(erased, removed, [], [], erased.unread)
+
+
+async def erase_alone(parts: Parts, subject: Subject, reason: str, cause: Cause) -> ErasureDone:
+    """Erase a subject that has neither documents nor claims; raises as `Erasures.erase` does."""
+    erased = await parts.erasures.erase(subject, reason, cause)
+    return ErasureDone(erased, Removed(0, 0), [], [], erased.unread)
 
 
 async def erase_entity(

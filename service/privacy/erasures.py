@@ -42,7 +42,13 @@ from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
 from service.privacy.aside import begun_aside
 from service.privacy.beginnings import digest_of, first_state, is_of
-from service.privacy.erasure_list import ErasureList, Kind, ListedErasure, subject_of
+from service.privacy.erasure_list import (
+    ErasureList,
+    Kind,
+    ListedErasure,
+    streams_of,
+    subject_of,
+)
 from service.privacy.genuine import Genuine
 
 SECONDS_MAX: Final = 30.0
@@ -59,7 +65,10 @@ _ERASE_ENTITY = queries("projections.connections").erase_entity
 
 
 class Subject(NamedTuple):
-    """Whose data is erased: the person behind an entity, or the defendant's side of a claim."""
+    """Whose data is erased: the person behind an entity, or the defendant's side of a claim.
+
+    Or whoever the label of a connect link names, redeemed or not.
+    """
 
     kind: Kind
     subject_id: str
@@ -140,6 +149,11 @@ class Erasures:
     async def entity(self, entity_id: str) -> Subject | None:
         """Return an entity as a subject; None where this ledger has none of this id."""
         subject = Subject("entity", entity_id, entity_stream(self._ledger.name, entity_id))
+        return subject if await self._is_there(subject) else None
+
+    async def link(self, link_id: str) -> Subject | None:
+        """Return a connect link as a subject; None where this ledger has none of this id."""
+        subject = Subject("link", link_id, link_stream(self._ledger.name, link_id))
         return subject if await self._is_there(subject) else None
 
     async def named(self, entity: Subject, show: Show) -> Named:
@@ -303,7 +317,7 @@ class Erasures:
         """Return the streams of subjects that the log shows as erased, and an older list lacks."""
         mode = self._ledger.name
         subjects = [subject_of(name) for name in await self._listed.names(mode)]
-        streams = [entity_stream(mode, subject) for subject in subjects]
+        streams = [stream for subject in subjects for stream in streams_of(mode, subject)]
         async with self._ledger.transaction(
             background=seconds_max or UNLISTED_SECONDS_MAX
         ) as transaction:
@@ -457,7 +471,7 @@ class Erasures:
         genuine: Genuine,
     ) -> dict[UUID, str]:
         """Return the keys of an entity's links with their ids: those `known`, and later ones."""
-        if subject.kind == "claim":
+        if subject.kind != "entity":
             return {}
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
         by_row = row["link_ids"] if row is not None else ()
@@ -484,8 +498,8 @@ class Erasures:
     async def _is_there(self, subject: Subject, fetch: Fetch | None = None) -> bool:
         """Return whether a stream is this subject's.
 
-        An entity's follows from its id. That of a claim follows from the partner's reference, or a
-        row names it: then the key of another claim must not be destroyed.
+        An entity's and a link's follow from their ids. That of a claim follows from the partner's
+        reference, or a row names it: then the key of another claim must not be destroyed.
         """
         if subject.kind == "claim":
             return await self.made(subject, fetch) is not None

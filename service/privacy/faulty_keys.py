@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from service.core.clock import timestamp, to_milliseconds
-from service.facts.entities import entity_stream
 from service.facts.event_keys import EventKeyAdded, event_key_stream
 from service.ledger.database import Row
 from service.ledger.encryption import MasterKeys
@@ -19,7 +18,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.service_keys import EVENT_KEY_IDS
 from service.ledger.sql import queries
 from service.privacy.beginnings import is_of
-from service.privacy.erasure_list import EntryUnreadable, ErasureList, subject_of
+from service.privacy.erasure_list import EntryUnreadable, ErasureList, streams_of, subject_of
 from service.privacy.genuine import Genuine
 from service.privacy.rotation import BATCH, DATA_KEYS, EVENT_KEYS, WrappedTable, opened_key
 
@@ -73,18 +72,23 @@ async def faulty_by_list(ledger: Ledger, listed: ErasureList) -> AsyncIterator[F
     """
     names = await listed.names(ledger.name)
     subjects = [subject_of(name) for name in names]
-    streams = [entity_stream(ledger.name, subject) for subject in subjects]
+    named = [
+        (name, stream)
+        for name, subject in zip(names, subjects, strict=True)
+        for stream in streams_of(ledger.name, subject)
+    ]
+    streams = [stream for _, stream in named]
     fetch = ledger.database.background.fetch
     kept = [row["key_id"] for row in await fetch(_SQL.keys_of_listed, streams, subjects)]
     gone = await erased(fetch, await ledger.binding(), kept)
     for key_id in (one for one in kept if one not in gone):
-        of_entity = [one for one, stream in zip(names, streams, strict=True) if stream == key_id]
-        if not of_entity or await _is_one_of(ledger, listed, of_entity):
+        of_its_id = [name for name, stream in named if stream == key_id]
+        if not of_its_id or await _is_one_of(ledger, listed, of_its_id):
             yield FaultyKey(ledger.name, "data_keys", str(key_id), LISTED)
 
 
 async def _is_one_of(ledger: Ledger, listed: ErasureList, names: Sequence[str]) -> bool:
-    """Return whether one of an entity's listed erasures is of the one that is there."""
+    """Return whether one of the listed erasures of an id is of the stream that is there."""
     for name in names:
         try:
             if await is_of(ledger, await listed.read(name)):

@@ -218,8 +218,8 @@ from unnest($1::uuid[]) as asked (key_id)
 left join ledger.data_keys as k using (key_id)
 
 -- name: keys_of_listed
--- Data keys of subjects that were erased by the list outside the database (streams of entities, ids of
--- claims).
+-- Data keys of subjects that were erased by the list outside the database (streams of entities and
+-- links, ids of claims).
 select k.key_id
 from ledger.data_keys as k
 where
@@ -342,15 +342,18 @@ returning m.message_id
 
 -- name: unlisted
 -- The streams of subjects that were erased, as an event says, whoever wrote it, and whom the erasure
--- list does not name: neither their streams, nor their claims. A link is none of its own: it may have
--- been redeemed after its entity's erasure was listed.
+-- list does not name: neither their streams, nor their claims. A link that was redeemed is none of its
+-- own: that may have been after its entity's erasure was listed.
 select distinct e.originator_id
 from ledger.events as e
 join ledger.events as first using (originator_id)
 where
     e.topic = 'PersonalDataErased'
     and first.originator_version = 1
-    and first.topic <> 'ConnectLinkIssued'
+    and (first.topic <> 'ConnectLinkIssued' or not exists(
+        select from ledger.events as r
+        where r.originator_id = e.originator_id and r.topic = 'ConnectLinkRedeemed'
+    ))
     and e.originator_id not in (select unnest($1::uuid[]))
     and e.originator_id not in (
         select stream_id from ledger.claim_list where claim_id = any($2::text[])

@@ -121,7 +121,7 @@ class Reapply:
 
     async def _erase(self, entry: ListedErasure) -> Erased | None:
         erasures = self._modes[entry.ledger].erasures
-        if entry.kind == "claim" or not await erasures.has(entry):
+        if entry.kind != "entity" or not await erasures.has(entry):
             return await erasures.reapply(entry, self._cause)
         async with self._signed_out(entry.ledger, entry.subject):
             return await erasures.reapply(entry, self._cause)

@@ -101,6 +101,7 @@ def test_an_erased_document_is_no_finding(team, demo):
     [
         (["erase", "--claim", "clm_none", "--reason", "x", "--yes"], "claim_not_found"),
         (["erase", "--entity", "ent_none", "--reason", "x", "--yes"], "entity_not_found"),
+        (["erase", "--link", "lnk_none", "--reason", "x", "--yes"], "link_not_found"),
         (["erase", "--claim", "x", "--reason", "  ", "--yes"], "validation_failed"),
         (["erase", "--claim", "x", "--reason", "x" * 501, "--yes"], "validation_failed"),
         (["erase", "--claim", "x", "--reason", "for a@example.com", "--yes"], "validation_failed"),
@@ -118,6 +119,7 @@ def test_invalid_erasures_are_refused(team, arguments, code):
         ["--reason", "x", "--yes"],
         ["--claim", "c", "--entity", "e", "--reason", "x", "--yes"],
         ["--claim", "c", "--with-claims", "--reason", "x", "--yes"],
+        ["--link", "l", "--with-claims", "--reason", "x", "--yes"],
         ["--claim", "c", "--yes"],
     ],
 )

@@ -23,7 +23,7 @@ OUTSIDE = {
     *("auth_missing", "auth_invalid_format", "auth_unknown_partner", "auth_revoked"),
     *("auth_bad_secret", "invalid_json", "body_required", "document_path_invalid"),
     *("document_not_uploaded", "document_verification_failed", "partner_disconnected"),
-    *("claim_conflict", "onboarding_not_found", "staff_not_found"),
+    *("claim_conflict", "onboarding_not_found", "staff_not_found", "link_not_found"),
     *("reference_used", "host_unknown"),
 }
 """Codes that no page meets: of the partner API, of the team's commands, and of what is refused

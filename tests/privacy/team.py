@@ -7,7 +7,7 @@ from typing import Any
 from service.app.bootstrap import Service
 from service.facts.caller import Mode
 from service.ledger.sequencer import Sequencer
-from service.privacy.erase import Erased, erase_claim, erase_entity
+from service.privacy.erase import Erased, erase_alone, erase_claim, erase_entity
 from service.privacy.erasure_list import ErasureList
 from service.privacy.erasures import Subject
 from service.privacy.find import Place, Search
@@ -62,6 +62,12 @@ class Privacy:
         return await erase_entity(
             self.parts(), subject, reason, STAFF, Shown(), with_claims=with_claims
         )
+
+    async def erase_link(self, link_id: str, reason: str = "case 1") -> Erased:
+        """Erase a connect link."""
+        subject = await self.parts().erasures.link(link_id)
+        assert subject is not None
+        return await erase_alone(self.parts(), subject, reason, STAFF)
 
     async def found(self, email: str) -> list[Place]:
         """Return the places of an address in every ledger."""
