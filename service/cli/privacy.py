@@ -17,6 +17,7 @@ from service.cli.erasing import (
     warn_of_unlisted,
 )
 from service.cli.options import yes_option
+from service.cli.output import Spool
 from service.cli.target import Target, team_command
 from service.cli.terminal import confirm, progress
 from service.cli.verdict import Fields, Findings, Fine
@@ -29,6 +30,8 @@ from service.privacy.reapply import Reapply, ReapplyOutcome
 from service.privacy.text_search import Sought
 
 REASON_CHARACTERS_MAX: Final = 500
+TEXT_CHARACTERS_MIN: Final = 2
+TEXT_CHARACTERS_MAX: Final = 500
 
 
 @team_command
@@ -75,24 +78,24 @@ async def erase(
 
 
 @team_command
-@click.argument("email")
-async def find(target: Target, email: str) -> Fields:
+@click.argument("email", required=False)
+@click.option("--text", help="A text, such as a name, instead of an address; case is ignored.")
+async def find(target: Target, email: str | None, text: str | None) -> Fields:
     """Find a person's data by decrypting all personal data; shows places and fields, no values.
 
-    The contents of documents are not searched. Events that cannot be read are listed, and it exits
-    with 1.
+    It searches for an email address, or with `--text` for any part of a text: a debtor may have no
+    address. `subject` is the id of the claim, entity, link, partner or member of the team whose
+    event it is. The contents of documents are not searched. Events that cannot be read are listed,
+    and it exits with 1.
     """
-    address = email.strip()
-    if "@" not in address:
-        raise invalid("email", "expected an email address")
-    secrets = await target.service.secrets.get()
-    sought = Sought(address, secrets.lookup_email(address))
-    found: list[Fields] = []
+    sought = await _sought(target, email, text)
+    found = Spool()
     unread: list[Fields] = []
     for ledger in target.service.ledgers:
         search = Search(ledger, sought)
         with progress(f"searching {ledger.name}", await appended(ledger)) as advance:
-            found += [place._asdict() async for place in search.places(advance)]
+            async for place in search.places(advance):
+                found.add(place._asdict())
         unread += [{"ledger": ledger.name} | event._asdict() for event in search.unread]
     answer = {"places": len(found), "found": found, "unread": unread}
     unsure = f"{counted(len(unread), 'event')} that cannot be read, and may name them"
@@ -136,9 +139,25 @@ async def reapply(target: Target, *, without_mac: bool) -> Fields:
     return Fine(answer, f"{counted(len(names), 'erasure')} of the list hold in the database")
 
 
+async def _sought(target: Target, email: str | None, text: str | None) -> Sought:
+    """Return what to search for; raises UsageError unless one of the two was given."""
+    if (email is None) == (text is None):
+        raise click.UsageError("Give either an email address or --text.")
+    if email is None:
+        part = (text or "").strip()
+        if not TEXT_CHARACTERS_MIN <= len(part) <= TEXT_CHARACTERS_MAX:
+            bounds = f"{TEXT_CHARACTERS_MIN} to {TEXT_CHARACTERS_MAX}"
+            raise invalid("text", f"expected {bounds} characters")
+        return Sought(part)
+    address = email.strip()
+    if "@" not in address:
+        raise invalid("email", "expected an email address; to search for a name, pass --text")
+    return Sought(address, (await target.service.secrets.get()).lookup_email(address))
+
+
 def _one(*given: tuple[Kind, str | None]) -> tuple[Kind, str]:
     """Return the one subject that was given; raises UsageError for none, or several."""
-    chosen = [(kind, subject_id) for kind, subject_id in given if subject_id is not None]
+    chosen: list[tuple[Kind, str]] = [(kind, one) for kind, one in given if one is not None]
     if len(chosen) != 1:
         raise click.UsageError(f"Give one of {', '.join(f'--{kind}' for kind, _ in given)}.")
     return chosen[0]

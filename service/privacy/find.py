@@ -20,6 +20,7 @@ from service.ledger.events import Recorded, Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
 from service.privacy.log_pages import SECONDS_MAX, each_page
+from service.privacy.subjects import subject_in
 from service.privacy.text_search import Sought
 
 PAGE: Final = 500
@@ -36,12 +37,15 @@ _SQL = queries("service.privacy")
 class Place(NamedTuple):
     """A place of the person's data: `where` names an event, a row or a mail, `field` the part.
 
+    `subject` is the id of an event's claim, link, entity, partner or member of the team; None: no
+    event, or one about none of these.
     `is_sealed` False: in the clear part of an event, where erasing does not reach. None: no event;
     erasing clears it, unless it repeats what stands in the clear in one.
     """
 
     ledger: str
     kind: str
+    subject: str | None
     where: str
     topic: str
     field: str
@@ -49,10 +53,10 @@ class Place(NamedTuple):
 
 
 class Search:
-    """Looks for an address in one ledger."""
+    """Looks for an address, or another text, in one ledger."""
 
     def __init__(self, ledger: Ledger, sought: Sought) -> None:
-        """`sought` is the address to find."""
+        """`sought` is the address or the text to find."""
         self._ledger = ledger
         self._sought = sought
         self.unread: list[Unread] = []
@@ -123,7 +127,8 @@ class Search:
     def _found(self, number: str, topic: str, recorded: Recorded, field: str) -> Place:
         where = f"{number}, stream {recorded.stream_id} version {recorded.version}"
         is_sealed = field.partition(".")[0].partition("[")[0] in recorded.event.personal
-        return Place(self._ledger.name, "event", where, topic, field, is_sealed)
+        subject = subject_in(recorded.event)
+        return Place(self._ledger.name, "event", subject, where, topic, field, is_sealed)
 
     async def _in_rows(self) -> AsyncIterator[Place]:
         name = self._ledger.name
@@ -147,7 +152,7 @@ class Search:
 
     def _row(self, table: Row, row: Row, column: str) -> Place:
         kind = "row" if table["table_schema"] == self._ledger.name else table["table_schema"]
-        # A key that holds the address itself is not shown.
+        # A key that holds what is sought is not shown.
         shown = [
             f"{name} {'(not shown)' if any(self._sought.paths(row[name])) else _key(row[name])}"
             for name in table["key"]
@@ -155,7 +160,7 @@ class Search:
         return self._place(kind, ", ".join(shown) or "no key", column, table["table_name"])
 
     def _place(self, kind: str, where: str, field: str, topic: str = "mail_outbox") -> Place:
-        return Place(self._ledger.name, kind, where, topic, field, None)
+        return Place(self._ledger.name, kind, None, where, topic, field, None)
 
 
 def _key(value: object) -> str:

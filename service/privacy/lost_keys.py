@@ -21,12 +21,11 @@ from service.ledger.events import Unreadable
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.sql import queries
 from service.privacy.log_pages import each_page
+from service.privacy.subjects import SUBJECT_FIELDS
 
 PAGE: Final = 1000
 NAMED_MAX: Final = 1000
 """Keys that are listed. Events of further keys are only counted, so memory stays bounded."""
-_NAMES: Final = ("claim_id", "link_id", "entity_id", "partner_id")
-"""Fields that identify the subject of an event, the most specific first."""
 
 _SQL = queries("service.privacy")
 
@@ -127,6 +126,6 @@ def _subject(row: Row) -> str | None:
     """Return whom an event is about; None if its data do not say so: `audit verify` reports it."""
     with suppress(*DAMAGE):
         data = msgspec.json.decode(stored_form(row["state"]).data)
-        named = (data.get(name) for name in _NAMES)
+        named = (data.get(name) for name in SUBJECT_FIELDS)
         return next((one for one in named if isinstance(one, str) and one), None)
     return None

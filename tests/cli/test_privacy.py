@@ -48,6 +48,7 @@ def test_personal_data_is_found_erased_and_gone(team, demo):
     assert [(one["topic"], one["field"]) for one in found["found"]] == [
         ("FirstMessagePosted", "text")
     ]
+    assert [one["subject"] for one in found["found"]] == [claim_id]
     assert email not in json.dumps(found).casefold()
     assert (erased["already_erased"], erased["keys_destroyed"]) == (False, 1)
     assert (again["already_erased"], again["reason"], again["erased_at"]) == (
@@ -84,6 +85,25 @@ def test_an_entity_is_erased_with_its_claims_if_asked(team):
     assert team.do("entities", "add", "Canary Ltd", "--email", email)["entity_id"] != entity_id
 
 
+def test_whoever_a_label_names_is_found_and_erased_by_the_links_id(team):
+    """By a part of their name: the link has no address, and no business has redeemed it."""
+    name = f"{CANARY} {mailbox().partition('@')[0]}"
+    _, live, _ = team.partner()
+    body = {"partner_user_id": "u", "label": f"for {name} & sons"}
+    assert team.call(live, "POST", "/connect-requests", json=body).status_code == 201
+    (place,) = team.do("privacy", "find", "--text", name.upper())["found"]
+    erased = team.do(
+        *("privacy", "erase", "--link", place["subject"], "--reason", "case 8", "--yes")
+    )
+    assert (place["topic"], place["field"], place["is_sealed"]) == (
+        "ConnectLinkIssued",
+        "label",
+        True,
+    )
+    assert (erased["link_id"], erased["keys_destroyed"]) == (place["subject"], 1)
+    assert team.do("privacy", "find", "--text", name)["places"] == 0
+
+
 def test_an_erased_document_is_no_finding(team, demo):
     """It counts as erased, and its object answers 404."""
     upload = Upload(team, demo).put()
@@ -106,6 +126,8 @@ def test_an_erased_document_is_no_finding(team, demo):
         (["erase", "--claim", "x", "--reason", "x" * 501, "--yes"], "validation_failed"),
         (["erase", "--claim", "x", "--reason", "for a@example.com", "--yes"], "validation_failed"),
         (["find", "nobody"], "validation_failed"),
+        (["find", "--text", " x "], "validation_failed"),
+        (["find", "--text", "x" * 501], "validation_failed"),
     ],
 )
 def test_invalid_erasures_are_refused(team, arguments, code):
@@ -127,6 +149,12 @@ def test_privacy_usage_errors_exit_with_2(team, arguments):
     """An erasure takes one subject and a reason, and --with-claims only an entity."""
     code, answer = team.answer("privacy", "erase", *arguments)
     assert (code, answer["code"]) == (2, "validation_failed")
+
+
+def test_a_search_is_for_an_address_or_a_text(team):
+    """Neither, or both, is a usage error."""
+    for given in ([], ["a@example.com", "--text", "Zoe"]):
+        assert team.answer("privacy", "find", *given)[0] == 2
 
 
 def test_a_program_has_to_pass_yes(team, demo):

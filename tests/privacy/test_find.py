@@ -2,9 +2,12 @@
 
 import re
 
+import msgspec
 import psycopg
 import pytest
 
+from service.facts.catalogue import ACCOUNTS, PARTNER_LEDGER
+from service.privacy.subjects import SUBJECT_FIELDS
 from service.privacy.text_search import Sought
 from tests.sessions import session_of
 from tests.world import STAFF
@@ -47,6 +50,9 @@ async def test_every_place_before_and_none_after(privacy):
     } <= places
     assert all(one.is_sealed for one in before if one.kind == "event")
     assert not any("canary" in str(one).casefold() for one in before)
+    subjects = {(one.topic, one.subject) for one in before if one.kind == "event"}
+    assert subjects >= {("FirstMessagePosted", claim_id), ("OnboardingStarted", entity_id)}
+    assert {one.subject for one in before if one.kind != "event"} == {None}
     assert {one.topic for one in between} <= {
         *("OnboardingStarted", "EntityRegistered", "entities", "mail_outbox"),
     }
@@ -113,6 +119,35 @@ async def test_partners_contacts_are_found_in_accounts(privacy):
 def test_an_address_is_not_part_of_another(text, is_there):
     """It is found in any case, but not inside a longer address."""
     assert list(Sought("a@example.com", HASH).paths({"x": text})) == (["x"] if is_there else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        ("Herr ZOE\u0308 Strasse", True),
+        ("herr zoë straße jr.", True),
+        ('"Zoë Straße"', True),
+        ("Zoë  Straße", False),
+        ("Zoe Straße", False),
+    ],
+)
+def test_a_name_is_found_within_a_text(text, is_there):
+    """In any case and composition of letters, in the quick look and in the thorough one."""
+    sought = Sought("Zoë Straße")
+    assert list(sought.paths({"x": text})) == (["x"] if is_there else [])
+    assert sought.may_be_in(msgspec.json.encode({"x": text})) == is_there
+    assert list(sought.paths({"x": text.encode()})) == (["x"] if is_there else [])
+
+
+def test_every_personal_field_has_a_subject():
+    """Each event with personal fields names whose they are: `find` shows it, and keys are lost."""
+    events = (ACCOUNTS | PARTNER_LEDGER).values()
+    without = [
+        one.__name__
+        for one in events
+        if one.personal and not set(SUBJECT_FIELDS) & set(one.__struct_fields__)
+    ]
+    assert (len(events) > 20, without) == (True, [])
 
 
 def test_paths_lead_to_the_field():
