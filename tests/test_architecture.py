@@ -69,11 +69,8 @@ WHOLE_STREAMS = {
     "service/pages/console/links.py link": A_LINK,
     "service/partners/reviews.py look": TEAM_ALONE,
     "service/partners/reviews.py save": TEAM_ALONE,
-    "service/people/addresses.py _known": TEAM_ALONE,
-    "service/people/staff.py add": TEAM_ALONE,
-    "service/people/staff.py by_address": TEAM_ALONE,
     "service/people/staff.py list": TEAM_ALONE,
-    "service/people/staff.py remove": TEAM_ALONE,
+    "service/people/staff.py newest_stream": TEAM_ALONE,
 }
 """Where all events of a stream are decoded at once, and why they are few."""
 OUTAGE = re.compile(r"\bLedger(Error|Unavailable)\b")

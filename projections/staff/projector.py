@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from service.facts.people import StaffAdded, StaffRemoved
+from service.facts.privacy import PersonalDataErased
 from service.ledger.events import Recorded
 from service.ledger.projector import Projector, Table, Update, Write
 from service.ledger.service_keys import lookup_bytes
@@ -22,7 +23,7 @@ class StaffProjector(Projector):
     name = "staff"
     version = 1
     tables = (STAFF,)
-    topics = (StaffAdded, StaffRemoved)
+    topics = (StaffAdded, StaffRemoved, PersonalDataErased)
     reads_personal = True
 
     def project(self, recorded: Recorded) -> Iterable[Write]:
@@ -37,5 +38,7 @@ class StaffProjector(Projector):
                 )
             case StaffRemoved(staff_id=staff_id):
                 yield Update(STAFF, _SQL.remove, (staff_id, recorded.meta.at))
+            case PersonalDataErased():
+                yield Update(STAFF, _SQL.erase, (recorded.stream_id, recorded.meta.at))
             case _:
                 pass

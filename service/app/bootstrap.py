@@ -232,11 +232,11 @@ class Service:
         return SentMail([self.accounts, self.modes["live"].ledger], self.archive, self.clock)
 
     def privacy(self, listed: ErasureList) -> Mapping[str, Parts]:
-        """Return what erasing takes in each mode; `listed` is the list outside the database."""
+        """Return what erasing takes in each ledger; `listed` is the list outside the database."""
+        stores = {mode.ledger: mode.storage.store for mode in self.modes.values()}
+        # Nothing in the ledger of accounts has documents.
+        stores[self.accounts] = self.modes["live"].storage.store
         return {
-            name: Parts(
-                Erasures(mode.ledger, listed, self.clock),
-                StoredDocuments(mode.ledger, mode.storage.store),
-            )
-            for name, mode in self.modes.items()
+            ledger.name: Parts(Erasures(ledger, listed, self.clock), StoredDocuments(ledger, store))
+            for ledger, store in stores.items()
         }

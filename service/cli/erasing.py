@@ -43,13 +43,15 @@ def erasure_list(target: Target, *, takes_without_mac: bool = False) -> ErasureL
 
 
 @asynccontextmanager
-async def signed_out(target: Target, mode: str, entity_id: str) -> AsyncGenerator[None]:
-    """Remove the sessions and links of an entity's person, before it is erased and afterwards.
+async def signed_out(target: Target, mode: str, subject_id: str) -> AsyncGenerator[None]:
+    """Remove a person's sessions and links, before an entity or a member is erased and afterwards.
 
     One may begin meanwhile, and the erasure itself removes the address by which it is found.
     """
-    (ledger,) = (one for name, one in target.service.modes.items() if name == mode)
-    address = await ledger.connection_list.address_hash(entity_id)
+    service = target.service
+    by_mode = {name: one.connection_list.address_hash for name, one in service.modes.items()}
+    address_of = {**by_mode, "accounts": service.staff.address_hash}[mode]
+    address = await address_of(subject_id)
     if address is None:
         yield
         return
@@ -96,8 +98,14 @@ def warn_of(count: int) -> None:
 async def find_subject(
     target: Target, listed: ErasureList, kind: Kind, subject_id: str
 ) -> tuple[str, Parts, Subject]:
-    """Find a subject in either mode; raises Refusal where there is none of its kind."""
-    modes = target.service.privacy(listed)
+    """Find a subject, and in which ledger; raises Refusal where there is none of its kind.
+
+    Nor is whoever is on the team.
+    """
+    modes = dict(target.service.privacy(listed))
+    accounts = modes.pop("accounts")
+    if kind == "staff":
+        return "accounts", accounts, await _former_member(accounts, subject_id)
     for mode, parts in modes.items():
         match kind:
             case "claim":
@@ -116,12 +124,22 @@ async def find_subject(
     raise Refusal(f"{kind}_not_found")
 
 
+async def _former_member(accounts: Parts, staff_id: str) -> Subject:
+    """Return whoever was on the team; raises Refusal `staff_not_found`, `staff_present`."""
+    member = await accounts.erasures.staff_by_log(staff_id, progress)
+    if member is None:
+        raise Refusal("staff_not_found", "Nobody has this id on the team, or had it.")
+    if await accounts.erasures.is_on_the_team(member):
+        raise Refusal("staff_present")
+    return member
+
+
 async def erase_subject(
     target: Target, mode: str, parts: Parts, subject: Subject, reason: str, *, with_claims: bool
 ) -> ErasureDone:
     """Erase a subject with its documents, and show the progress of an entity's erasure.
 
-    An entity's person is signed out.
+    The person behind an entity, and a member of the team, are signed out.
 
     Raises ClickException where the database keeps a key.
     """
@@ -129,9 +147,11 @@ async def erase_subject(
     try:
         if subject.kind == "claim":
             return await erase_claim(parts, subject, reason, cause)
-        if subject.kind != "entity":
+        if subject.kind == "link":
             return await erase_alone(parts, subject, reason, cause)
         async with signed_out(target, mode, subject.subject_id):
+            if subject.kind == "staff":
+                return await erase_alone(parts, subject, reason, cause)
             return await erase_entity(
                 parts, subject, reason, cause, progress, with_claims=with_claims
             )

@@ -142,8 +142,8 @@ async def _faulty(service: Service) -> AsyncIterator[FaultyKey]:
     if service.archive is not None:
         secrets = service.secrets.get
         listed = ErasureList(service.archive, secrets, takes_without_mac=True)  # it applies none
-        for mode in service.modes.values():
-            async for one in faulty_by_list(mode.ledger, listed):
+        for ledger in service.ledgers:
+            async for one in faulty_by_list(ledger, listed):
                 yield one
 
 

@@ -38,6 +38,7 @@ TEXT_CHARACTERS_MAX: Final = 500
 @click.option("--claim", "claim_id", metavar="ID", help="Erase the personal data of a claim.")
 @click.option("--entity", "entity_id", metavar="ID", help="Erase the personal data of an entity.")
 @click.option("--link", "link_id", metavar="ID", help="Erase the label of a connect link.")
+@click.option("--staff", "staff_id", metavar="ID", help="Erase who was removed from the team.")
 @click.option(
     "--reason",
     required=True,
@@ -51,6 +52,7 @@ async def erase(
     claim_id: str | None,
     entity_id: str | None,
     link_id: str | None,
+    staff_id: str | None,
     reason: str,
     with_claims: bool,
     yes: bool,
@@ -64,7 +66,9 @@ async def erase(
     do not stop it: `unread` lists them, and it exits with 1. So it does, with nothing erased, where
     the database does not destroy the key.
     """
-    kind, subject_id = _one(("claim", claim_id), ("entity", entity_id), ("link", link_id))
+    kind, subject_id = _one(
+        ("claim", claim_id), ("entity", entity_id), ("link", link_id), ("staff", staff_id)
+    )
     _check(kind, reason, with_claims=with_claims)
     listed = erasure_list(target)
     mode, parts, subject = await find_subject(target, listed, kind, subject_id)

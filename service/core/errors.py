@@ -147,6 +147,7 @@ _OURS: Final = (
     ("sandbox_entity_not_found", 404, "No such entity in this partner's sandbox."),
     ("staff_not_found", 404, "No such address on the team."),
     ("reference_used", 409, "This reference has been used for something else."),
+    ("staff_present", 409, "This address is on the team; remove it first."),
     ("link_not_found", 404, "No such connect link."),
     ("form_outdated", 409, "The connection has changed since you looked at it; look again."),
 )

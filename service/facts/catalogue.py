@@ -30,7 +30,9 @@ def _events(*modules: ModuleType) -> dict[str, type[Event]]:
     }
 
 
-ACCOUNTS: Final = _events(partners, reviews, endpoints, people, passkeys, event_keys, lineages)
+ACCOUNTS: Final = _events(
+    partners, reviews, endpoints, people, passkeys, event_keys, privacy, lineages
+)
 """What the ledger of accounts holds."""
 
 PARTNER_LEDGER: Final = _events(entities, connections, onboardings, claims, privacy, lineages)

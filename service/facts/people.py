@@ -44,9 +44,12 @@ def person_id(email_hash: str) -> str:
     return derived_id("per", email_hash)
 
 
-def staff_stream(email_hash: str) -> UUID:
-    """Return the id of an address's stream, so that adding it twice has no effect."""
-    return stream_id("staff", email_hash)
+def staff_stream(email_hash: str, erased: int = 0) -> UUID:
+    """Return the id of an address's stream, so that adding it twice has no effect.
+
+    It is another one after it was `erased` so many times: its key opens nothing any more.
+    """
+    return stream_id("staff", email_hash, *([str(erased)] if erased else []))
 
 
 def signed_out_stream(request_id: str, person_id: str) -> UUID:

@@ -13,10 +13,11 @@ from projections.connections.reader import REGISTRATION_BYTES_MAX, ConnectionsRe
 from projections.partners.reader import PartnersReader
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.partners import Partner
-from service.facts.people import StaffAdded, person_id, staff_stream
+from service.facts.people import StaffAdded, person_id
 from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.people.staff import newest_stream
 
 _BEGINS: Final = StreamPart((EntityRegistered,), 1, REGISTRATION_BYTES_MAX, 1)
 
@@ -48,7 +49,7 @@ class Addresses:
 
     async def _known(self, address_hash: str) -> AsyncIterator[str | None]:
         """Return the addresses of whatever has this look-up."""
-        for one in await self.accounts.read(staff_stream(address_hash)):
+        for one in (await newest_stream(self.accounts, address_hash))[1]:
             if isinstance(one.event, StaffAdded):
                 yield one.event.email
         for row in await self.partners.partners_of(address_hash):

@@ -51,6 +51,10 @@ returning link_id
 -- Everybody who is staff now, in the order in which they were added.
 select staff_id, stream_id, added_at from ledger.staff where removed_at is null order by added_at
 
+-- name: staff_address
+-- The keyed hash of the address of whoever is or was staff.
+select address_hash from ledger.staff where staff_id = $1
+
 -- name: mail_due
 -- Is a sign-in mail to be sent? Takes no lock and draws no transaction id.
 select 1 from ledger.sign_in_links

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
@@ -15,6 +16,7 @@ from service.facts.people import (
     opened_stream,
     staff_stream,
 )
+from service.facts.privacy import PersonalDataErased
 from service.ledger.events import KEY_MISSING, Cause, Recorded
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
@@ -53,11 +55,10 @@ class StaffCommands:
     async def add(self, email: str, cause: Cause) -> str:
         """Add an address, and return its staff id. Adding it twice changes nothing."""
         email_hash = (await self.secrets.get()).lookup_email(email)
-        stream = staff_stream(email_hash)
         drawn = self.new_id("stf", self.clock())
 
         async def attempt(transaction: Transaction) -> str:
-            events = await transaction.read(stream)
+            stream, events = await newest_stream(transaction, email_hash)
             present = _present(events)
             if present is not None:
                 return present
@@ -73,10 +74,10 @@ class StaffCommands:
 
     async def remove(self, email: str, cause: Cause) -> None:
         """Remove an address; refuses with `staff_not_found`."""
-        stream = staff_stream((await self.secrets.get()).lookup_email(email))
+        email_hash = (await self.secrets.get()).lookup_email(email)
 
         async def attempt(transaction: Transaction) -> None:
-            events = await transaction.read(stream)
+            stream, events = await newest_stream(transaction, email_hash)
             present = _present(events)
             if present is None:
                 raise Refusal("staff_not_found")
@@ -121,7 +122,25 @@ class StaffCommands:
         By the events themselves: who can write to the table of staff is no staff for it, and
         commands that mend read models cannot ask them who may do so.
         """
-        return _present(await self.accounts.read(staff_stream(address_hash)))
+        return _present((await newest_stream(self.accounts, address_hash))[1])
+
+    async def address_hash(self, staff_id: str) -> bytes | None:
+        """Return the keyed hash of the address of whoever is or was staff, by its row."""
+        row = await self.accounts.database.reads.fetchrow(_SQL.staff_address, staff_id)
+        return None if row is None else row["address_hash"]
+
+
+async def newest_stream(
+    ledger: Ledger | Transaction, email_hash: str
+) -> tuple[UUID, list[Recorded]]:
+    """Return the stream of an address that was not erased, with its events, if it has any."""
+    erased = 0
+    while True:
+        stream = staff_stream(email_hash, erased)
+        events = await ledger.read(stream)
+        if not any(isinstance(one.event, PersonalDataErased) for one in events):
+            return stream, events
+        erased += 1
 
 
 def _person_id(added: StaffAdded) -> str | None:

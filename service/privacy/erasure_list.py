@@ -16,8 +16,6 @@ from uuid import UUID
 import msgspec
 
 from service.archive.port import Archive, ArchiveUnavailable, ObjectTooLarge
-from service.facts.connections import link_stream
-from service.facts.entities import entity_stream
 from service.ledger.service_keys import GetSecrets
 
 PREFIX: Final = "erasures/"
@@ -25,7 +23,7 @@ PREFIX: Final = "erasures/"
 _WITH_MAC: Final = re.compile(rb'(.*),"mac":"([0-9a-f]{64})"\}\n', re.DOTALL)
 """An entry as it is written: the MAC is the last member of its object, and is of the others."""
 
-Kind = Literal["claim", "entity", "link"]
+Kind = Literal["claim", "entity", "link", "staff"]
 
 
 class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,11 +71,6 @@ class WithoutMac(EntryUnreadable):
 def subject_of(name: str) -> str:
     """Return the subject that an entry's name contains."""
     return name.rpartition("/")[2].partition("-")[2].removesuffix(".json")
-
-
-def streams_of(ledger: str, subject: str) -> tuple[UUID, ...]:
-    """Return the streams that a subject's id may stand for, without those of other kinds."""
-    return entity_stream(ledger, subject), link_stream(ledger, subject)
 
 
 class ErasureList:

@@ -25,6 +25,7 @@ from service.entities.commands import business_locks
 from service.facts.claims import ClaimCreated
 from service.facts.connections import ConnectLinkRedeemed, connection_stream, link_stream
 from service.facts.entities import EntityRegistered, entity_stream
+from service.facts.people import StaffAdded
 from service.facts.privacy import PersonalDataErased
 from service.ledger.aside import Fetch, set_aside
 from service.ledger.binding import UnboundEvent
@@ -42,14 +43,9 @@ from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
 from service.privacy.aside import begun_aside
 from service.privacy.beginnings import digest_of, first_state, is_of
-from service.privacy.erasure_list import (
-    ErasureList,
-    Kind,
-    ListedErasure,
-    streams_of,
-    subject_of,
-)
+from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
 from service.privacy.genuine import Genuine
+from service.privacy.listed_streams import listed_streams
 
 SECONDS_MAX: Final = 30.0
 """Longer than a mail that is being sent, or a hand-over, may take: the erasure waits for it."""
@@ -67,7 +63,7 @@ _ERASE_ENTITY = queries("projections.connections").erase_entity
 class Subject(NamedTuple):
     """Whose data is erased: the person behind an entity, or the defendant's side of a claim.
 
-    Or whoever the label of a connect link names, redeemed or not.
+    Or whoever the label of a connect link names, redeemed or not; or who was on the team.
     """
 
     kind: Kind
@@ -155,6 +151,19 @@ class Erasures:
         """Return a connect link as a subject; None where this ledger has none of this id."""
         subject = Subject("link", link_id, link_stream(self._ledger.name, link_id))
         return subject if await self._is_there(subject) else None
+
+    async def staff_by_log(self, staff_id: str, show: Show) -> Subject | None:
+        """Return a member of the team as a subject, in the ledger of accounts; None for no such."""
+        genuine = await self._genuine()
+        for stream, event, _ in await genuine.search(self._ledger, (StaffAdded,), staff_id, show):
+            if isinstance(event, StaffAdded) and event.staff_id == staff_id:
+                return Subject("staff", staff_id, stream)
+        return None
+
+    async def is_on_the_team(self, member: Subject) -> bool:
+        """Return whether the address of whoever is or was on the team is on it, by any id."""
+        past = await self._ledger.read(member.stream_id)
+        return bool(past) and isinstance(past[-1].event, StaffAdded)
 
     async def named(self, entity: Subject, show: Show) -> Named:
         """Return the claims and links that events of this service say are an entity's.
@@ -315,13 +324,12 @@ class Erasures:
 
     async def _unlisted(self, seconds_max: float | None) -> set[UUID]:
         """Return the streams of subjects that the log shows as erased, and an older list lacks."""
-        mode = self._ledger.name
-        subjects = [subject_of(name) for name in await self._listed.names(mode)]
-        streams = [stream for subject in subjects for stream in streams_of(mode, subject)]
+        names = await self._listed.names(self._ledger.name)
         async with self._ledger.transaction(
             background=seconds_max or UNLISTED_SECONDS_MAX
         ) as transaction:
-            rows = await transaction.fetch(_SQL.unlisted, streams, subjects)
+            named = await listed_streams(self._ledger, names, transaction.fetch)
+            rows = await transaction.fetch(_SQL.unlisted, [stream for _, stream in named])
             told = [row["originator_id"] for row in rows]
             return await erased(transaction.fetch, transaction.binding, told)
 
@@ -347,11 +355,9 @@ class Erasures:
             await transaction.fetch(_LOCK, [effect_lock(subject.stream_id)])
             await execute(f"set local lock_timeout = '{BACKGROUND_LOCK_SECONDS}s'")
             await transaction.lock(subject.stream_id)
-            mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
-            mailbox = await self._mailbox(transaction, subject)
-            await transaction.fetch(_SQL.forget_recipient, subject.subject_id, mailbox)
-            await transaction.fetch(_SQL.hold_tables)
-            await self._clear_beside(transaction, subject)
+            mail = 0
+            if subject.kind in ("claim", "entity"):
+                mail = await self._clear(transaction, subject)
             await execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
             genuine = await self._genuine()
             links = await self._lock_entity(transaction, subject, known_links, genuine)
@@ -381,7 +387,7 @@ class Erasures:
                 await transaction.project([Recorded(0, subject.stream_id, 1, told, meta)])
             gone = await self._destroy(transaction, keys, {row["key_id"] for row in left})
             is_new = earlier is None and (facts is not None or gone > 0)
-            return Erased(at, why, is_new, gone, len(mail), genuine.unread)
+            return Erased(at, why, is_new, gone, mail, genuine.unread)
 
         clock = asyncio.get_running_loop().time
         ends_at = clock() + SECONDS_MAX
@@ -394,6 +400,15 @@ class Erasures:
                 if not isinstance(error.__cause__, LockNotAvailableError) or clock() > ends_at:
                     raise
             await asyncio.sleep(HELD_MILLISECONDS / 1000)  # those that wait for us go first
+
+    async def _clear(self, transaction: Transaction, subject: Subject) -> int:
+        """Clear what read models and mail have of a claim or an entity; return how many mails."""
+        mail = await transaction.fetch(_SQL.settle_mail, subject.subject_id)
+        mailbox = await self._mailbox(transaction, subject)
+        await transaction.fetch(_SQL.forget_recipient, subject.subject_id, mailbox)
+        await transaction.fetch(_SQL.hold_tables)
+        await self._clear_beside(transaction, subject)
+        return len(mail)
 
     async def _mailbox(self, transaction: Transaction, subject: Subject) -> list[bytes]:
         """Return by what mails to an entity's person are counted, if its address can be read."""
@@ -448,8 +463,10 @@ class Erasures:
 
         Return the streams, and keys, of the links that it redeemed, with their ids.
         """
+        if subject.kind != "entity":
+            return {}
         row = await transaction.fetchrow(_SQL.entity, subject.subject_id)
-        if row is not None:  # neither a claim, nor an entity whose row was lost
+        if row is not None:  # an entity's row may be lost
             known_by = EntityRegistered(
                 entity_id=subject.subject_id,
                 established=True,
@@ -498,8 +515,9 @@ class Erasures:
     async def _is_there(self, subject: Subject, fetch: Fetch | None = None) -> bool:
         """Return whether a stream is this subject's.
 
-        An entity's and a link's follow from their ids. That of a claim follows from the partner's
-        reference, or a row names it: then the key of another claim must not be destroyed.
+        An entity's and a link's follow from their ids, and the log names a member's of the team.
+        That of a claim follows from the partner's reference, or a row names it: then the key of
+        another claim must not be destroyed.
         """
         if subject.kind == "claim":
             return await self.made(subject, fetch) is not None

@@ -18,8 +18,9 @@ from service.ledger.ledger import Ledger
 from service.ledger.service_keys import EVENT_KEY_IDS
 from service.ledger.sql import queries
 from service.privacy.beginnings import is_of
-from service.privacy.erasure_list import EntryUnreadable, ErasureList, streams_of, subject_of
+from service.privacy.erasure_list import EntryUnreadable, ErasureList
 from service.privacy.genuine import Genuine
+from service.privacy.listed_streams import listed_streams
 from service.privacy.rotation import BATCH, DATA_KEYS, EVENT_KEYS, WrappedTable, opened_key
 
 COMPARED_MAX: Final = 200
@@ -70,20 +71,13 @@ async def faulty_by_list(ledger: Ledger, listed: ErasureList) -> AsyncIterator[F
 
     Raises ArchiveUnavailable.
     """
-    names = await listed.names(ledger.name)
-    subjects = [subject_of(name) for name in names]
-    named = [
-        (name, stream)
-        for name, subject in zip(names, subjects, strict=True)
-        for stream in streams_of(ledger.name, subject)
-    ]
-    streams = [stream for _, stream in named]
     fetch = ledger.database.background.fetch
-    kept = [row["key_id"] for row in await fetch(_SQL.keys_of_listed, streams, subjects)]
+    named = await listed_streams(ledger, await listed.names(ledger.name), fetch)
+    kept = [row["key_id"] for row in await fetch(_SQL.keys_left, [one for _, one in named])]
     gone = await erased(fetch, await ledger.binding(), kept)
     for key_id in (one for one in kept if one not in gone):
         of_its_id = [name for name, stream in named if stream == key_id]
-        if not of_its_id or await _is_one_of(ledger, listed, of_its_id):
+        if await _is_one_of(ledger, listed, of_its_id):
             yield FaultyKey(ledger.name, "data_keys", str(key_id), LISTED)
 
 

@@ -57,6 +57,10 @@ where link_id > $1 and expires_at > now() and used_at is null
 order by link_id
 limit $2
 
+-- name: claim_streams
+-- The streams of some claims, by their rows.
+select claim_id as subject, stream_id from ledger.claim_list where claim_id = any($1::text[])
+
 -- name: claims_of_entity
 -- The claims of an entity, oldest first: subjects of their own. Those that its log names ($2, in the
 -- streams $3), and others that the read model has. A claim without a row has no stage. Those that both
@@ -217,16 +221,6 @@ select asked.key_id, k.wrapped, k.master_key_id
 from unnest($1::uuid[]) as asked (key_id)
 left join ledger.data_keys as k using (key_id)
 
--- name: keys_of_listed
--- Data keys of subjects that were erased by the list outside the database (streams of entities and
--- links, ids of claims).
-select k.key_id
-from ledger.data_keys as k
-where
-    k.key_id = any($1::uuid[])
-    or k.key_id in (select stream_id from ledger.claim_list where claim_id = any($2::text[]))
-order by k.key_id
-
 -- name: rotate_data_keys
 -- A batch of data keys that an older master key wraps, held until they are wrapped anew. One that is
 -- being destroyed is passed over: it is gone, or comes again in the next round.
@@ -340,10 +334,14 @@ where
     ))
 returning m.message_id
 
+-- name: staff_streams
+-- The streams of some of the team's members, by their rows.
+select staff_id as subject, stream_id from ledger.staff where staff_id = any($1::text[])
+
 -- name: unlisted
 -- The streams of subjects that were erased, as an event says, whoever wrote it, and whom the erasure
--- list does not name: neither their streams, nor their claims. A link that was redeemed is none of its
--- own: that may have been after its entity's erasure was listed.
+-- list does not name. A link that was redeemed is none of its own: that may have been after its entity's
+-- erasure was listed.
 select distinct e.originator_id
 from ledger.events as e
 join ledger.events as first using (originator_id)
@@ -355,9 +353,6 @@ where
         where r.originator_id = e.originator_id and r.topic = 'ConnectLinkRedeemed'
     ))
     and e.originator_id not in (select unnest($1::uuid[]))
-    and e.originator_id not in (
-        select stream_id from ledger.claim_list where claim_id = any($2::text[])
-    )
 
 -- name: unnumbered
 -- Of each of some streams ($1), the first hundred events that have no number, with what their MACs are

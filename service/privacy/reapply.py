@@ -18,8 +18,8 @@ _FAULTS: Final = (EntryUnreadable, ArchiveUnavailable, Unreadable, LedgerError)
 """Faults of one entry that need not affect the next."""
 
 SignedOut = Callable[[str, str], AbstractAsyncContextManager[None]]
-"""Takes a mode and an entity's id; removes its person's sessions and sign-in links, and again when
-what is done inside is done."""
+"""Takes a ledger and the id of an entity or of a member of the team; removes the person's sessions
+and sign-in links, and again when what is done inside is done."""
 
 
 class Reapplied(NamedTuple):
@@ -113,15 +113,17 @@ class Reapply:
             entry = await self._listed.read(name)
         except WithoutMac as error:
             entry, without = error.entry, error
-        if entry.ledger not in self._modes:
-            raise EntryUnreadable(f"{name} names no mode of this service")
+        if entry.ledger not in self._modes or (entry.kind == "staff") != (
+            entry.ledger == "accounts"
+        ):
+            raise EntryUnreadable(f"{name} names no ledger that has a {entry.kind}")
         if without and not await self._modes[entry.ledger].erasures.shows(entry):
             raise without
         return entry
 
     async def _erase(self, entry: ListedErasure) -> Erased | None:
         erasures = self._modes[entry.ledger].erasures
-        if entry.kind != "entity" or not await erasures.has(entry):
+        if entry.kind in ("claim", "link") or not await erasures.has(entry):
             return await erasures.reapply(entry, self._cause)
         async with self._signed_out(entry.ledger, entry.subject):
             return await erasures.reapply(entry, self._cause)

@@ -121,6 +121,7 @@ def test_an_erased_document_is_no_finding(team, demo):
     [
         (["erase", "--claim", "clm_none", "--reason", "x", "--yes"], "claim_not_found"),
         (["erase", "--entity", "ent_none", "--reason", "x", "--yes"], "entity_not_found"),
+        (["erase", "--staff", "stf_none", "--reason", "x", "--yes"], "staff_not_found"),
         (["erase", "--link", "lnk_none", "--reason", "x", "--yes"], "link_not_found"),
         (["erase", "--claim", "x", "--reason", "  ", "--yes"], "validation_failed"),
         (["erase", "--claim", "x", "--reason", "x" * 501, "--yes"], "validation_failed"),

@@ -24,7 +24,7 @@ OUTSIDE = {
     *("auth_bad_secret", "invalid_json", "body_required", "document_path_invalid"),
     *("document_not_uploaded", "document_verification_failed", "partner_disconnected"),
     *("claim_conflict", "onboarding_not_found", "staff_not_found", "link_not_found"),
-    *("reference_used", "host_unknown"),
+    *("reference_used", "host_unknown", "staff_present"),
 }
 """Codes that no page meets: of the partner API, of the team's commands, and of what is refused
 before anything is looked for."""

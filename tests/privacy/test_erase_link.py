@@ -7,8 +7,8 @@ from service.core.errors import Refusal
 from service.facts.connections import link_stream
 from service.privacy.erasure_list import ListedErasure
 from service.privacy.faulty_keys import LISTED, faulty_by_list
-from service.privacy.reapply import Reapply
 from tests.privacy.links import CANARY, labelled_link
+from tests.privacy.reapplied import reapplied
 from tests.world import STAFF
 
 
@@ -87,8 +87,7 @@ async def test_a_link_in_the_list_is_erased_again_after_a_restore(privacy, partn
     await privacy.listed.put(ListedErasure(**given, reason="x", at=privacy.service.clock()))
     faulty = [one async for one in faulty_by_list(ledger, privacy.listed)]
     names = await privacy.listed.names()
-    modes = privacy.service.privacy(privacy.listed)
-    done, faults = await Reapply(privacy.listed, modes, None, STAFF).run(names, lambda _: None)
+    done, faults = await reapplied(privacy)
     assert [(one.name, one.fault) for one in faulty] == [(str(stream), LISTED)]
     assert ([one.changed for one in done], faults) == ([True], [])
     assert [one async for one in faulty_by_list(ledger, privacy.listed)] == []

@@ -4,20 +4,18 @@ import asyncio
 import json
 import re
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 import msgspec
 import psycopg
 import pytest
 
-from service.cli.erasing import signed_out
-from service.cli.target import Target
 from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure, subject_of
 from service.privacy.faulty_keys import faulty_by_list
-from service.privacy.reapply import CAME_BACK, Reapply
+from service.privacy.reapply import CAME_BACK
 from service.storage.port import StorageUnavailable
 from tests.document_store import Documents, storage_settings, store_on
 from tests.privacy.links import labelled_link
+from tests.privacy.reapplied import reapplied
 from tests.privacy.team import Privacy
 from tests.sessions import BROWSER, session_of
 from tests.world import STAFF, settings_for, world_on
@@ -60,17 +58,9 @@ async def restores(database_url, tmp_path, store_credentials):
         )
 
 
-async def outcome(privacy, advance=lambda _steps: None):
-    """Apply the list; return the outcome."""
-    modes = privacy.service.privacy(privacy.listed)
-    out = partial(signed_out, Target(privacy.service, STAFF))
-    names = await privacy.listed.names()
-    return await Reapply(privacy.listed, modes, out, STAFF).run(names, advance)
-
-
 async def again(privacy):
     """Apply a list without faults; return the outcome by subject."""
-    done, faults = await outcome(privacy)
+    done, faults = await reapplied(privacy)
     assert faults == []
     return {one.entry.subject: one for one in done}
 
@@ -206,7 +196,7 @@ async def test_keys_that_are_left_are_counted(privacy, owner):
             [back],
         )
 
-    done, faults = await outcome(privacy, advance)
+    done, faults = await reapplied(privacy, advance)
     assert [one.entry.subject for one in done] == claim_ids[1:]
     assert [(subject_of(one.entry), one.keys_left) for one in faults] == [
         (claim_ids[0], 1),
@@ -276,7 +266,7 @@ async def test_stray_files_hold_up_no_erasure(privacy):
     hidden = privacy.published / "erasures" / "live" / ".kept" / "x.json"
     hidden.parent.mkdir()
     hidden.write_text("{}")
-    done, faults = await outcome(privacy)
+    done, faults = await reapplied(privacy)
     assert await are_erased(privacy, claim_ids) == [True] * 3
     assert [(one.changed, one.objects) for one in done] == [(True, 1)] * 3
     named = {f"erasures/{name}" for name in (*STRAY, "live/.kept/x.json")}
@@ -316,7 +306,7 @@ async def test_an_entry_that_the_service_did_not_write_changes_nothing(privacy):
     ]
     for number, one in enumerate(contents):
         await privacy.service.archive.put(f"{name}-{number}.json", one)
-    done, faults = await outcome(privacy)
+    done, faults = await reapplied(privacy)
     assert [(one.entry.subject, one.changed) for one in done] == [(goes, False)]
     assert [one.entry for one in faults] == [f"{name}-{number}.json" for number in range(5)]
     assert all(one.entry in one.fault for one in faults)
@@ -333,16 +323,16 @@ async def test_an_entry_of_an_earlier_release_is_applied_on_demand(privacy):
     first, second, _ = [privacy.published / name for name in await privacy.listed.names()]
     for path, mac in ((first, b""), (second, b',"mac":"' + b"0" * 64 + b'"')):
         path.write_bytes(path.read_bytes().partition(b',"mac"')[0] + mac + b"}\n")
-    _, faults = await outcome(privacy)
+    _, faults = await reapplied(privacy)
     assert [subject_of(one.entry) for one in faults] == claim_ids[:2]
     assert faults[0].keys_left == 1
     assert await are_erased(privacy, claim_ids) == [False, False, True]
     privacy.takes_without_mac = True
-    _, faults = await outcome(privacy)
+    _, faults = await reapplied(privacy)
     assert [subject_of(one.entry) for one in faults] == claim_ids[1:2]
     assert await are_erased(privacy, claim_ids) == [True, False, True]
     privacy.takes_without_mac = False
-    done, faults = await outcome(privacy)
+    done, faults = await reapplied(privacy)
     assert [(one.entry.subject, one.changed) for one in done] == [
         (claim_ids[0], False),
         (claim_ids[2], False),
@@ -360,7 +350,7 @@ async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "under", away)
-        done, faults = await outcome(privacy)
+        done, faults = await reapplied(privacy)
     assert await are_erased(privacy, claim_ids) == [True] * 3
     assert [one.erased.keys for one in done] == [1, 1, 1]
     assert [subject_of(one.entry) for one in faults] == claim_ids
@@ -385,7 +375,7 @@ async def test_a_claim_whose_documents_fail_holds_up_no_other(privacy, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "under", some)
-        done, faults = await outcome(privacy)
+        done, faults = await reapplied(privacy)
     assert [one.objects for one in done] == [0, 1, 1]
     assert [subject_of(one.entry) for one in faults] == claim_ids[:1]
 
@@ -403,7 +393,7 @@ async def test_an_event_that_cannot_be_read_holds_up_no_other(privacy, database_
             ("alter table live.events enable trigger user", []),
         ):
             await asyncio.to_thread(owner.execute, statement, values)
-    _, faults = await outcome(privacy)
+    _, faults = await reapplied(privacy)
     assert await are_erased(privacy, claim_ids[1:]) == [True, True]
     assert [subject_of(one.entry) for one in faults] == claim_ids[:1]
 
