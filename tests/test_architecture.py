@@ -52,7 +52,7 @@ OTHERS_SQL = {
 }
 """Statements outside `service/ledger`, which puts some together, that stand in no queries.sql."""
 TEAM_ALONE = "the service's team alone makes it longer"
-A_LINK = "a link is used once: two events"
+A_LINK = "a link is used once, and perhaps erased: three events"
 A_CLAIM = "a claim has all its documents from the start, and few stages"
 WHOLE_STREAMS = {
     "service/claims/commands.py move": A_CLAIM,
@@ -71,6 +71,7 @@ WHOLE_STREAMS = {
     "service/partners/reviews.py save": TEAM_ALONE,
     "service/people/staff.py list": TEAM_ALONE,
     "service/people/staff.py newest_stream": TEAM_ALONE,
+    "service/privacy/held.py events": A_LINK,
 }
 """Where all events of a stream are decoded at once, and why they are few."""
 OUTAGE = re.compile(r"\bLedger(Error|Unavailable)\b")

@@ -69,7 +69,10 @@ _GROUPS: Final = {
         {"documents": "verify sweep"},
     ),
     "storage": ("The document store.", {"storage": "check"}),
-    "privacy": ("Personal data: erase it, find it.", {"privacy": "erase find reapply"}),
+    "privacy": (
+        "Personal data: erase it, find it, copy it.",
+        {"privacy": "erase find copy reapply"},
+    ),
     "keys-at-rest": (
         "Encryption keys in the database, wrapped by the master keys.",
         {"keys_at_rest": "keygen rotate verify", "event_keys": "rotate-event-key"},

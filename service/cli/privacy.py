@@ -1,10 +1,13 @@
 """`claim-ledger privacy`: erase a person's data, and find where it is."""
 
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import click
+import msgspec
 
+from service.cli.audit.evidence_file import force_option, out_option, written
 from service.cli.erasing import (
     answer_of,
     erase_subject,
@@ -16,6 +19,7 @@ from service.cli.erasing import (
     warn_of,
     warn_of_unlisted,
 )
+from service.cli.faults import one_line
 from service.cli.options import yes_option
 from service.cli.output import Spool
 from service.cli.target import Target, team_command
@@ -23,9 +27,12 @@ from service.cli.terminal import confirm, progress
 from service.cli.verdict import Fields, Findings, Fine
 from service.core.counted import counted
 from service.core.errors import invalid
+from service.core.invisible_characters import visible
+from service.ledger.decoding import Unread
 from service.ledger.scan import appended
 from service.privacy.erasure_list import Kind
 from service.privacy.find import Search
+from service.privacy.held import HeldData, NothingToRead
 from service.privacy.reapply import Reapply, ReapplyOutcome
 from service.privacy.text_search import Sought
 
@@ -74,7 +81,9 @@ async def erase(
     mode, parts, subject = await find_subject(target, listed, kind, subject_id)
     await warn_of_unlisted(target, listed)
     what = f"{subject.subject_id} ({mode}){' and all its claims' if with_claims else ''}"
-    confirm(f"Permanently erase the personal data of {what}?", yes=yes)
+    # It is in the log and in the archive, which nobody can change: a name would stay for ever.
+    kept = f'The reason stays in the log and the archive forever: "{visible(reason.strip())}"'
+    confirm(f"{kept}\nPermanently erase the personal data of {what}?", yes=yes)
     done = await erase_subject(
         target, mode, parts, subject, reason.strip(), with_claims=with_claims
     )
@@ -103,6 +112,53 @@ async def find(target: Target, email: str | None, text: str | None) -> Fields:
         unread += [{"ledger": ledger.name} | event._asdict() for event in search.unread]
     answer = {"places": len(found), "found": found, "unread": unread}
     unsure = f"{counted(len(unread), 'event')} that cannot be read, and may name them"
+    return Findings(answer, unsure) if unread else answer
+
+
+@team_command
+@click.option("--claim", "claim_id", metavar="ID", help="Copy the personal data of a claim.")
+@click.option("--entity", "entity_id", metavar="ID", help="Copy the personal data of an entity.")
+@out_option
+@force_option
+async def copy(
+    target: Target, *, claim_id: str | None, entity_id: str | None, out: Path, force: bool
+) -> Fields:
+    """Write the personal data that is held on a claim or an entity to a file, as JSON.
+
+    Each event with personal fields, where they are from, and when they came: what its own key
+    opens, and no other's. For an entity, also the labels of the links that it redeemed; its claims
+    are separate. Documents are not in it. The file's mode is 0600. Refuses what was erased. Events
+    that cannot be read are listed, and it exits with 1. That a claim's data was opened is recorded.
+    """
+    kind, subject_id = _one(("claim", claim_id), ("entity", entity_id))
+    mode, parts, subject = await find_subject(target, erasure_list(target), kind, subject_id)
+    (ledger,) = (one for one in target.service.ledgers if one.name == mode)
+    data = HeldData(ledger, subject)
+    with one_line(NothingToRead, before=f"{subject_id}: "):
+        await data.check()
+    if kind == "claim":
+        await target.service.staff.opened(target.staff_id, subject_id, target.cause)
+    links, unread = list[str](), list[Unread]()
+    if kind == "entity":
+        named = await parts.erasures.named(subject, progress)
+        links, unread = list(named.links), list(named.unread)
+    count, about = 0, {f"{kind}_id": subject_id, "mode": mode, "copied_at": target.service.clock()}
+    with written(out, force=force, mode=0o600) as file:
+        file.write(b'%b,"events":[' % msgspec.json.encode(about)[:-1])
+        async for held in data.events(links, progress):
+            file.write(b",\n" if count else b"\n")
+            file.write(msgspec.json.encode(held._asdict()))
+            count += 1
+        file.write(b"\n]}\n")
+    unread += data.unread
+    answer = {
+        f"{kind}_id": subject_id,
+        "mode": mode,
+        "events": count,
+        "file": str(out),
+        "unread": [one._asdict() for one in unread],
+    }
+    unsure = f"{counted(len(unread), 'event')} that cannot be read, and may be of it"
     return Findings(answer, unsure) if unread else answer
 
 

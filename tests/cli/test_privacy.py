@@ -68,6 +68,41 @@ def test_personal_data_is_found_erased_and_gone(team, demo):
     assert team.do("claims", "move", claim_id, "closed")["stage"] == "closed"
 
 
+def test_what_is_held_on_a_subject_is_copied(team, tmp_path):
+    """By its own key: a claim's debtor is not in the copy of an entity; and erased data is none."""
+    email, reference = mailbox(), mailbox().partition("@")[0]
+    entity_id = team.do("entities", "add", f"{CANARY} Ltd", "--email", email)["entity_id"]
+    _, live, _ = team.partner()
+    link = team.call(
+        live, "POST", "/connect-requests", json={"partner_user_id": "u", "label": f"of {CANARY}"}
+    )
+    team.do("connect", "approve", link.json()["connect_url"], "--entity", entity_id)
+    body = claim_body(entity_id, reference, message="Pay me", defendant={"name": "Debtor"})
+    claim_id = team.call(live, "POST", "/claims", json=body).json()["claim_id"]
+    copies = {}
+    for kind, subject in (("entity", entity_id), ("claim", claim_id)):
+        out = tmp_path / f"{kind}.json"
+        done = team.do("privacy", "copy", f"--{kind}", subject, "--out", out)
+        copies[kind] = json.loads(out.read_bytes())
+        assert (done["events"], out.stat().st_mode & 0o777) == (2, 0o600)
+        assert copies[kind][f"{kind}_id"] == subject
+    held = {
+        kind: [(one["event"], one["fields"]) for one in copies[kind]["events"]] for kind in copies
+    }
+    assert held["entity"] == [
+        ("EntityRegistered", {"name": f"{CANARY} Ltd", "email": email}),
+        ("ConnectLinkIssued", {"label": f"of {CANARY}"}),
+    ]
+    (created, details), (posted, text) = held["claim"]
+    assert (created, details["details"]["defendant"]["name"]) == ("ClaimCreated", "Debtor")
+    assert (posted, text) == ("FirstMessagePosted", {"text": "Pay me"})
+    team.do("privacy", "erase", "--claim", claim_id, "--reason", "case 8", "--yes")
+    out = tmp_path / "erased.json"
+    code, answer = team.answer("privacy", "copy", "--claim", claim_id, "--out", out)
+    assert (code, answer["message"]) == (1, f"{claim_id}: its personal data was erased")
+    assert not out.exists()
+
+
 def test_an_entity_is_erased_with_its_claims_if_asked(team):
     """Claims are listed and kept; with --with-claims each is erased by its own event."""
     email = mailbox()
@@ -172,6 +207,7 @@ def test_a_person_is_asked(team, demo, typed, erased, code):
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
     ended, said = answered([*arguments, "--data-dir", team.dev.data_dir], typed, environment())
+    assert 'The reason stays in the log and the archive forever: "x"' in said
     assert f"Permanently erase the personal data of {claim_id} (live)?" in said
     assert (ended, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
 

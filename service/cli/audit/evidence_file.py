@@ -62,8 +62,10 @@ def write_whole(file: BinaryIO, line: Line, advice: str = "") -> None:
 
 
 @contextmanager
-def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
+def written(path: Path, *, force: bool, mode: int = 0o666) -> Generator[BinaryIO]:
     """Open a file that gets its name, flushed, at the end of the context, but not on an error.
+
+    `mode` has the permissions that it is made with, less those that the umask withholds.
 
     Raises ClickException if the file exists or cannot be written, and UsageError for anything but a
     regular file: a rename would replace a device, a pipe or a link.
@@ -73,7 +75,7 @@ def written(path: Path, *, force: bool) -> Generator[BinaryIO]:
         _refuse_special(path)
         if path.exists() and not force:
             raise _refused(path)
-        with temporary.open("xb") as file:
+        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
