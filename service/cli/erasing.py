@@ -167,7 +167,7 @@ def _remaining(subject: Subject, error: DocumentsRemain) -> str:
     else:
         done = (
             f"The keys of the entity and of its {error.claims} claims are destroyed; documents of "
-            f"{error.left} of them may remain"
+            f"{error.left} of them may remain, and uploads without a claim"
         )
     return (
         f"{done}: the document store is unavailable ({error}). Run the same command again when it "
@@ -191,6 +191,7 @@ def answer_of(mode: str, subject: Subject, done: ErasureDone, *, with_claims: bo
         "unread": [one._asdict() for one in done.unread],
     }
     if subject.kind == "entity":
+        answer["objects_unclaimed"] = done.unclaimed
         answer["claims"] = [
             {
                 "claim_id": one.claim_id,

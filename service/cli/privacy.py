@@ -67,11 +67,12 @@ async def erase(
     """Destroy the key of a subject's personal data. This cannot be undone.
 
     Look-ups, pending mail and stored documents are removed too; ids, times, stages and the reason
-    stay. An entity's claims are separate: they are listed, and stay without `--with-claims`. They,
-    and the links that it redeemed, are read from the whole log. A link that nobody has redeemed is
-    erased by its own id, and cannot be redeemed afterwards. Events that this service did not write
-    do not stop it: `unread` lists them, and it exits with 1. So it does, with nothing erased, where
-    the database does not destroy the key.
+    stay. An entity's claims are separate: they are listed, and stay without `--with-claims`, and so
+    do uploads that are of none of them, which `objects_unclaimed` counts (null: storage could not
+    be asked). Claims, and the links that it redeemed, are read from the whole log. A link that
+    nobody has redeemed is erased by its own id, and cannot be redeemed afterwards. Events that this
+    service did not write do not stop it: `unread` lists them, and it exits with 1. So it does, with
+    nothing erased, where the database does not destroy the key.
     """
     kind, subject_id = _one(
         ("claim", claim_id), ("entity", entity_id), ("link", link_id), ("staff", staff_id)

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -22,6 +22,17 @@ def new_id(prefix: str, moment: datetime) -> str:
     """Draw `<prefix>_<26 characters>`: 48 bits of milliseconds, then 80 random bits (a ULID)."""
     milliseconds = int(moment.timestamp() * 1000) & (2**48 - 1)
     return f"{prefix}_{base32(milliseconds << 80 | int.from_bytes(os.urandom(10)))}"
+
+
+def drawn_at(drawn: str) -> datetime | None:
+    """Return when an id that `new_id` drew was; None for one that no moment has."""
+    milliseconds = 0
+    for character in drawn.rpartition("_")[2][:10]:  # 50 bits, of which two are 0
+        milliseconds = milliseconds << 5 | CROCKFORD.index(character)
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
+    except (OverflowError, ValueError):
+        return None
 
 
 def derived_id(prefix: str, *parts: str) -> str:

@@ -3,9 +3,14 @@
 import re
 import unicodedata
 from collections.abc import Container, Sequence
+from datetime import datetime
 from typing import Final, NamedTuple
 
 from service.core.errors import ERRORS, Refusal
+from service.core.ids import drawn_at
+
+ALL: Final = "entities/"
+"""The prefix of every document's path."""
 
 EXTENSIONS: Final = {
     "application/pdf": "pdf",
@@ -29,8 +34,10 @@ UPLOADS_OF_CLAIM_MAX: Final = 1_000
 they are swept."""
 
 _NAME: Final = re.compile(
-    r"(doc_[0-9a-hjkmnp-tv-z]{26})\.(" + "|".join(EXTENSIONS.values()) + ")", re.ASCII
+    r"(doc_[0-9a-hjkmnp-tv-z]{26})\.(?:" + "|".join(EXTENSIONS.values()) + ")", re.ASCII
 )
+_PATH: Final = re.compile(rf"entities/([^/]+)/claims/[^/]+/documents/{_NAME.pattern}", re.ASCII)
+"""A path as a whole: whose it is, and the document's id."""
 _SEGMENT: Final = re.compile(r"(?!\.\.?$)[^/\x00-\x1f\x7f-\x9f]+")
 _SEPARATORS: Final = frozenset('/\\:*?"<>|')
 
@@ -44,9 +51,14 @@ class Reference(NamedTuple):
     filename: str
 
 
+def entity_prefix(entity_id: str) -> str:
+    """Return the prefix of all paths of an entity's documents."""
+    return f"{ALL}{entity_id}/"
+
+
 def prefix(entity_id: str, claim_key: str) -> str:
     """Return the prefix of all paths of one claim's documents."""
-    return f"entities/{entity_id}/claims/{claim_key}/documents/"
+    return f"{entity_prefix(entity_id)}claims/{claim_key}/documents/"
 
 
 def common_prefix(references: Sequence[Reference]) -> str:
@@ -69,6 +81,18 @@ def document_id_of(path: str, entity_id: str, claim_key: str) -> str | None:
     """
     under = prefix(entity_id, claim_key)
     match = _NAME.fullmatch(path.removeprefix(under)) if path.startswith(under) else None
+    return match and match[1]
+
+
+def minted_at(path: str) -> datetime | None:
+    """Return when a path was minted, by the id in it; None for one that this service never does."""
+    match = _PATH.fullmatch(path)
+    return match and drawn_at(match[2])
+
+
+def entity_of(path: str) -> str | None:
+    """Return whose a path is that we could have issued; None for another."""
+    match = _PATH.fullmatch(path)
     return match and match[1]
 
 

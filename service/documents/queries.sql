@@ -125,6 +125,23 @@ delete from ledger.uploads where storage_path = $1 and swept_at is not null
 -- These uploads are named by events, and are nobody's to sweep.
 update ledger.uploads set swept_at = null where storage_path = any($1::text[])
 
+-- name: known
+-- Which of some paths ($1) have a row: they were minted, or are those of a linked document.
+select p.path
+from unnest($1::text[]) as p (path)
+where
+    exists(select from ledger.uploads as u where u.storage_path = p.path offset 0)
+    or exists(select from ledger.claim_documents as d where d.storage_path = p.path offset 0)
+
+-- name: begun
+-- Which of some streams ($1) have begun.
+select s.stream_id
+from unnest($1::uuid[]) as s (stream_id)
+where exists(
+    select from ledger.events as e
+    where e.originator_id = s.stream_id and e.originator_version = 1 offset 0
+)
+
 -- name: mint
 -- A path was minted, unless its claim has $6 already; answers a row if it was. Of those that come at
 -- once, a few may be beyond that: nothing is locked.

@@ -1,5 +1,8 @@
 """Deleting uploads that no claim references, from the table of uploads and from the bucket.
 
+On request, so are objects of this ledger's entities that have no row at all, which a restore
+leaves: the bucket is not restored with the database.
+
 Each takes four steps, so that an interrupted sweep loses nothing and leaves nothing for ever:
 1. under the claim's lock, mark the upload, unless a claim references it by now;
 2. once all are marked, read that none does from the log and from what was set aside of it: rows may
@@ -9,34 +12,18 @@ Each takes four steps, so that an interrupted sweep loses nothing and leaves not
 """
 
 import asyncio
-import re
-from collections import defaultdict
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Collection,
-    Container,
-    Sequence,
-)
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
 
 from service.core.progress import Advance, Show
-from service.facts.claims import DocumentsAttached
-from service.facts.privacy import PersonalDataErased
-from service.ledger.aside import set_aside
-from service.ledger.database import Row
+from service.documents.naming import Listed, named_aside, named_in_log
+from service.documents.unknown import of_entities, unknown
 from service.ledger.decoding import Unread
-from service.ledger.erased import erased
-from service.ledger.events import Unreadable
-from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
-from service.ledger.scan import appended, each_of, placed
 from service.ledger.sql import queries
 from service.storage.port import ObjectStore, StoredObject
 
@@ -50,9 +37,6 @@ AT_ONCE: Final = 4
 SECONDS_MAX: Final = 86_400.0
 """For a whole sweep."""
 
-_PATH: Final = re.compile(rb'(?<=")entities/[^"\\]+(?=")')
-"""A path, as a whole value in the stored form of an event."""
-
 _SQL = queries("service.documents")
 
 
@@ -64,8 +48,11 @@ class AnotherSweep(Exception):
     """Another sweep of the same mode is running. Nothing was changed."""
 
 
-Listed = Callable[[Collection[str]], Awaitable[Container[str]]]
-"""Returns those of some claims, by their ids, that the list of erasures has."""
+class Orphan(NamedTuple):
+    """An upload to sweep. `claim_stream` None: an object that no row knows."""
+
+    storage_path: str
+    claim_stream: UUID | None
 
 
 class Swept(NamedTuple):
@@ -86,8 +73,11 @@ class Sweep:
         listed: Listed,
         *,
         dry_run: bool,
+        with_unknown: bool = False,
     ) -> None:
         """`before` is at least an hour ago: no upload may be under way with a URL that old.
+
+        `with_unknown`: objects that no row knows are swept, too.
 
         `listed` is asked about claims whose events were set aside: such a one is erased without an
         event.
@@ -97,11 +87,15 @@ class Sweep:
         self._before = before
         self._listed = listed
         self._dry_run = dry_run
+        self._with_unknown = with_unknown
         self.unread: list[Unread] = []
         """Events that this service did not write. Uploads that they name are kept."""
         self.set_aside = 0
         """How many uploads are kept because an event of this service names them that was set
         aside."""
+        self.unknown = 0
+        """How many objects that no row knows are left alone: they are of no entity of this ledger,
+        and another installation may have them in the same bucket."""
 
     async def run(self, show: Show) -> list[Swept]:
         """Sweep, and `show` how far it is.
@@ -111,6 +105,7 @@ class Sweep:
         name = self._ledger.name
         async with self._alone():
             uploads = [upload async for page in self._pages() for upload in page]
+            uploads += await self._unknown() if self._with_unknown else ()
             with show(f"marking uploads of {name}", len(uploads)) as advance:
                 are_free = await _few_at_once(self._forget, uploads, advance)
             free = [upload for upload, is_free in zip(uploads, are_free, strict=True) if is_free]
@@ -135,16 +130,22 @@ class Sweep:
                 raise AnotherSweep("another sweep is running")
             yield
 
-    async def _pages(self) -> AsyncIterator[list[Row]]:
+    async def _pages(self) -> AsyncIterator[list[Orphan]]:
         last = ""
         while page := await self._ledger.database.background.fetch(
             _SQL.orphans, self._before, last, PAGE
         ):
-            yield page
+            yield [Orphan(*row) for row in page]
             last = page[-1]["storage_path"]
 
-    async def _remove(self, upload: Row) -> Swept:
-        path = upload["storage_path"]
+    async def _unknown(self) -> list[Orphan]:
+        objects = [one.name async for one in unknown(self._ledger, self._store, self._before)]
+        ours = await of_entities(self._ledger, objects)
+        self.unknown = len(objects) - len(ours)
+        return [Orphan(path, None) for path in ours]
+
+    async def _remove(self, upload: Orphan) -> Swept:
+        path = upload.storage_path
         found = (await self._store.under(path)).get(path)
         if self._dry_run:
             return Swept(is_gone=True, found=found)
@@ -153,18 +154,18 @@ class Sweep:
             await self._ledger.database.background.fetch(_SQL.forgotten, path)
         return Swept(is_gone, found)
 
-    async def _forget(self, upload: Row) -> bool:
-        """Mark an upload unless a claim references it by now."""
-        if self._dry_run:
+    async def _forget(self, upload: Orphan) -> bool:
+        """Mark an upload unless a claim references it by now; no claim can without its row."""
+        if self._dry_run or upload.claim_stream is None:
             return True
         async with self._ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
             # Whoever makes the claim locks its stream too: either that claim is there when we look,
             # or our mark is when it looks.
-            await transaction.lock(upload["claim_stream"])
+            await transaction.lock(upload.claim_stream)
             now = await transaction.now()
-            return await transaction.fetchrow(_SQL.forget, upload["storage_path"], now) is not None
+            return await transaction.fetchrow(_SQL.forget, upload.storage_path, now) is not None
 
-    async def _unnamed(self, uploads: Sequence[Row], show: Show) -> Sequence[Row]:
+    async def _unnamed(self, uploads: Sequence[Orphan], show: Show) -> Sequence[Orphan]:
         """Return the uploads that no event names; the marks of others are taken back.
 
         What no event names when all are marked, none will: whoever makes a claim looks for marks.
@@ -176,70 +177,20 @@ class Sweep:
         """
         if not uploads:
             return []
-        sought = {upload["storage_path"].encode() for upload in uploads}
-        linked, by_others = await self._named(sought, show)
+        sought = {upload.storage_path.encode() for upload in uploads}
+        linked, by_others, self.unread = await named_in_log(self._ledger, sought, show)
         if linked:
             await self._unforget(sought)
-            first = min(linked.values()).decode()
+            first = min(map(min, linked.values())).decode()
             raise StillLinked(
                 f"{len(linked)} claims refer to uploads that the read model claim_documents has "
                 f"lost, such as {first}: `projections rebuild claim_documents`, and sweep again"
             )
-        aside = await self._named_aside(sought)
+        aside = await named_aside(self._ledger, sought, self._listed)
         self.set_aside = len(aside)
         kept = by_others | aside
         await self._unforget(kept)
-        return [one for one in uploads if one["storage_path"].encode() not in kept]
-
-    async def _named_aside(self, sought: set[bytes]) -> set[bytes]:
-        """Return which of the paths are named by events of this service that were set aside.
-
-        Not those of claims that were erased.
-        """
-        ledger, paths = self._ledger, defaultdict[tuple[UUID, str], set[bytes]](set)
-        async for _, stored in set_aside(ledger, '"entities/'):
-            if named := sought.intersection(_PATH.findall(stored.state)):
-                claim_id = ""
-                with suppress(Unreadable):  # of a later release: it is kept
-                    event, _ = ledger.codec.decode(*stored[2:6])
-                    claim_id = event.claim_id if isinstance(event, DocumentsAttached) else ""
-                paths[stored.stream_id, claim_id] |= named
-        # A stream may have begun again since, with another claim: each is asked about by itself.
-        listed = await self._listed({claim_id for _, claim_id in paths})
-        fetch, binding = ledger.database.background.fetch, await ledger.binding()
-        gone = await erased(fetch, binding, {stream for stream, _ in paths})
-        kept = set[bytes]()
-        for (stream, claim_id), named in paths.items():
-            if stream not in gone and claim_id not in listed:
-                kept |= named
-        return kept
-
-    async def _named(self, sought: set[bytes], show: Show) -> tuple[dict[UUID, bytes], set[bytes]]:
-        """Return which of the paths that are `sought` the log names.
-
-        First one of each claim that has not been erased, by the claim's stream, then those that
-        events of others name.
-        """
-        ledger, linked, by_others = self._ledger, dict[UUID, bytes](), set[bytes]()
-        gone, unread = set[UUID](), list[Unread]()
-        topics = (DocumentsAttached, PersonalDataErased)
-        with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
-            async for rows in each_of(ledger, topics, advance):
-                binding = await ledger.placing((row["append_id"], row["mac"]) for row in rows)
-                for row in rows:
-                    _, append_id, stream, version, topic, state, _ = row
-                    is_erasure = topic == PersonalDataErased.__name__
-                    named = sought.intersection(_PATH.findall(state))
-                    is_ours = (is_erasure or named) and binding.ours([row])
-                    if is_ours and is_erasure:
-                        gone.add(stream)
-                    elif is_ours:
-                        linked[stream] = min(named)
-                    elif named:
-                        by_others |= named
-                        unread.append(Unread(0, append_id, stream, version, NOT_OURS))
-        self.unread = await placed(ledger, unread)
-        return {one: path for one, path in linked.items() if one not in gone}, by_others
+        return [one for one in uploads if one.storage_path.encode() not in kept]
 
     async def _unforget(self, paths: Collection[bytes]) -> None:
         if paths and not self._dry_run:
@@ -248,8 +199,8 @@ class Sweep:
 
 
 async def _few_at_once(
-    do: Callable[[Row], Awaitable[T]],
-    uploads: Sequence[Row],
+    do: Callable[[Orphan], Awaitable[T]],
+    uploads: Sequence[Orphan],
     advance: Advance,
 ) -> list[T]:
     done: list[T] = []

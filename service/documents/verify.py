@@ -4,11 +4,9 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Literal, NamedTuple
 
 from projections.claim_documents.reader import ClaimDocumentsReader
+from service.documents import paths
 from service.ledger.database import Row
 from service.storage.port import ObjectStore, StoredObject
-
-ALL = "entities/"
-"""The prefix of every document's path."""
 
 Fault = Literal["missing", "changed", "remains"]
 
@@ -30,7 +28,7 @@ async def verify(
 
     Both are read side by side in the order of their names, so memory stays bounded.
     """
-    objects, found = store.each(ALL), None
+    objects, found = store.each(paths.ALL), None
     async for page in documents.pages():
         for row in page:
             while found is None or found.name < row["storage_path"]:

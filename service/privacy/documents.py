@@ -1,13 +1,16 @@
-"""Deleting an erased claim's objects from storage, with retries."""
+"""Deleting the objects of an erased claim or entity from storage, with retries."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, NamedTuple
 
 from service.documents import paths
+from service.documents.unknown import pages
 from service.facts.claims import ClaimCreated, DocumentsAttached
 from service.ledger.aside import set_aside
 from service.ledger.erased import told
 from service.ledger.ledger import Ledger, StreamPart
+from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import queries
 from service.privacy.aside import begun_aside
 from service.privacy.erasures import Subject
@@ -17,6 +20,8 @@ URL_LIFE_MAX: Final = timedelta(hours=1)
 """An upload URL lives for 15 minutes, and a slow upload ends a little later."""
 CLAIM_BYTES_MAX: Final = 4 << 20
 """More than a request may have, which becomes the event."""
+LOCKED_MAX: Final = 100
+"""Objects that are deleted at once: each may need a lock of its own, of which a server has few."""
 ROUNDS_MAX: Final = 3
 """An object may be replaced through its URL while it is being removed."""
 
@@ -58,6 +63,43 @@ class StoredDocuments:
             before = self._ledger.clock() - URL_LIFE_MAX
             await self._ledger.database.writes.fetch(_SQL.forget_uploads, claim.stream_id, before)
         return Removed(gone, left + foreign)
+
+    async def remove_rest(self, entity_id: str) -> Removed:
+        """Delete every object of an entity that no claim refers to which has not been erased.
+
+        Once its claims' documents are removed, these are uploads without a claim, and what a
+        restore lost the rows of. Raises StorageUnavailable.
+        """
+        gone, left, prefix = 0, 0, paths.entity_prefix(entity_id)
+        try:
+            async for page in pages(self._store, prefix, LOCKED_MAX):
+                linked = await self._take([one.name for one in page])
+                free = [one for one in page if one.name not in linked]
+                deleted = [await self._store.delete(one.name, one.generation) for one in free]
+                gone, left = gone + sum(deleted), left + len(page) - sum(deleted)
+        except NoBucket:
+            if await self._ledger.database.reads.fetch(_SQL.any_upload_under, prefix):
+                raise
+        return Removed(gone, left)
+
+    async def unclaimed(self, entity_id: str) -> int:
+        """Return how many objects of an entity are of no claim; raises StorageUnavailable."""
+        fetch, count = self._ledger.database.background.fetch, 0
+        async for page in pages(self._store, paths.entity_prefix(entity_id)):
+            count += len(await fetch(_SQL.unclaimed_uploads, [one.name for one in page]))
+        return count
+
+    async def _take(self, names: Sequence[str]) -> set[str]:
+        """Take uploads from everybody but the caller; return those to which claims refer.
+
+        Whoever makes a claim locks its stream, too, and then finds no row to link.
+        """
+        async with self._ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
+            rows = await transaction.fetch(_SQL.streams_of_uploads, names)
+            await transaction.lock(*(row["claim_stream"] for row in rows))
+            linked = {row["path"] for row in await transaction.fetch(_SQL.linked_uploads, names)}
+            await transaction.fetch(_SQL.take_uploads, [one for one in names if one not in linked])
+        return linked
 
     async def _is_linked(self, claim: Subject) -> bool:
         """Return whether an event of this service says that a claim has documents."""

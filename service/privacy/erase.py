@@ -1,6 +1,7 @@
 """An erasure on request: a claim with its documents, an entity with its claims, or one alone."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from service.archive.port import ArchiveUnavailable
@@ -18,7 +19,8 @@ class ErasureDone(NamedTuple):
 
     Of these, `foreign` were left alone: no event of this service says that they are the entity's.
     `unread` are events that name the entity, or are in the streams of what was erased, and had no
-    effect: another than this service wrote them, or nobody can read them.
+    effect: another than this service wrote them, or nobody can read them. `unclaimed` objects of an
+    entity are of no claim, and were left; None: storage could not be asked.
     """
 
     erased: Erased
@@ -26,12 +28,14 @@ class ErasureDone(NamedTuple):
     claims: list[EntityClaim]
     foreign: Sequence[str]
     unread: Sequence[Unread]
+    unclaimed: int | None = 0
 
 
 class DocumentsRemain(Exception):
     """Every key is destroyed, and storage failed; `str()` is its first fault.
 
-    Documents of `left` claims, of `claims` in all, may still be there.
+    Documents of `left` claims, of `claims` in all, may still be there; and an entity's uploads
+    without a claim.
     """
 
     def __init__(self, left: int, claims: int, fault: StorageUnavailable) -> None:
@@ -70,8 +74,9 @@ async def erase_entity(
 
     `show` is called for the log, which is read first, and for the claims, of which each is two
     steps: its key is destroyed, its documents are deleted. All keys come first, since they do not
-    depend on storage. Claims and links are read from the log; those that are made meanwhile, from
-    read models, when the entity is erased, which waits for claims that are being created.
+    depend on storage. Whatever else is stored of the entity comes last. Claims and links are read
+    from the log; those that are made meanwhile, from read models, when the entity is erased, which
+    waits for claims that are being created.
 
     Raises ArchiveUnavailable or KeysRemain, whose text says how much was erased, DocumentsRemain,
     and Unreadable where a later release wrote what may be of this entity.
@@ -93,8 +98,10 @@ async def erase_entity(
             for one in await _destroyed(parts, subjects, reason, cause, advance):
                 unread += one.unread
             removed = await _removed(parts, subjects, advance)
+        removed = await _removed_rest(parts, entity, removed, len(subjects))
+    unclaimed = 0 if with_claims else await _unclaimed(parts, entity)
     in_order = sorted(set(unread), key=lambda one: one.append_id)
-    return ErasureDone(erased, removed, claims, foreign, in_order)
+    return ErasureDone(erased, removed, claims, foreign, in_order, unclaimed)
 
 
 async def _destroyed(
@@ -135,3 +142,20 @@ async def _removed(parts: Parts, claims: Sequence[Subject], advance: Advance) ->
     if faults:
         raise DocumentsRemain(len(faults), len(claims), faults[0]) from faults[0]
     return Removed(objects, left)
+
+
+async def _removed_rest(parts: Parts, entity: Subject, removed: Removed, claims: int) -> Removed:
+    """Delete what is left of an entity, whose `claims` have none left but what is in `removed`."""
+    try:
+        rest = await parts.documents.remove_rest(entity.subject_id)
+    except StorageUnavailable as error:
+        raise DocumentsRemain(0, claims, error) from error
+    # What was replaced while its claim's were deleted may be among the rest.
+    return Removed(removed.objects + rest.objects, max(removed.left, rest.left))
+
+
+async def _unclaimed(parts: Parts, entity: Subject) -> int | None:
+    """Return how many objects of an entity are of no claim, where storage can be asked."""
+    with suppress(StorageUnavailable):
+        return await parts.documents.unclaimed(entity.subject_id)
+    return None

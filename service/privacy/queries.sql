@@ -1,3 +1,8 @@
+-- name: any_upload_under
+-- Whether a path was minted that begins with this one, which ends with a slash: `0` comes after it.
+select 1 as found from ledger.uploads
+where storage_path > $1 and storage_path < left($1, -1) || '0' limit 1
+
 -- name: check_data_keys
 -- Data keys after one, and whether an event says, whoever wrote it, that their subject was erased.
 select
@@ -221,6 +226,14 @@ select asked.key_id, k.wrapped, k.master_key_id
 from unnest($1::uuid[]) as asked (key_id)
 left join ledger.data_keys as k using (key_id)
 
+-- name: linked_uploads
+-- To which of some paths ($1) a claim refers that has not been erased.
+select p.path
+from unnest($1::text[]) as p (path)
+where exists(
+    select from ledger.claim_documents as d where d.storage_path = p.path and not d.erased offset 0
+)
+
 -- name: rotate_data_keys
 -- A batch of data keys that an older master key wraps, held until they are wrapped anew. One that is
 -- being destroyed is passed over: it is gone, or comes again in the next round.
@@ -337,6 +350,32 @@ returning m.message_id
 -- name: staff_streams
 -- The streams of some of the team's members, by their rows.
 select staff_id as subject, stream_id from ledger.staff where staff_id = any($1::text[])
+
+-- name: streams_of_uploads
+-- The streams of the claims for which some paths ($1) were minted.
+select distinct claim_stream from ledger.uploads where storage_path = any($1::text[])
+
+-- name: take_uploads
+-- Nobody can link these uploads any more. Their objects are deleted next.
+delete from ledger.uploads where storage_path = any($1::text[])
+
+-- name: unclaimed_uploads
+-- Which of some paths ($1) are those of no claim: none refers to them, and none was created for which
+-- they were minted.
+select p.path
+from unnest($1::text[]) as p (path)
+where
+    not exists(select from ledger.claim_documents as d where d.storage_path = p.path offset 0)
+    and not exists(
+        select from ledger.uploads as u
+        where
+            u.storage_path = p.path
+            and exists(
+                select from ledger.events as e
+                where e.originator_id = u.claim_stream and e.originator_version = 1 offset 0
+            )
+        offset 0
+    )
 
 -- name: unlisted
 -- The streams of subjects that were erased, as an event says, whoever wrote it, and whom the erasure

@@ -1,8 +1,10 @@
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 import pytest
 
 from service.core.errors import Refusal
+from service.core.ids import new_id
 from service.documents import paths
 from service.documents.wire import MimeType
 
@@ -149,3 +151,14 @@ def test_what_paths_have_in_common(ends, common):
 def test_a_filename_is_cleaned_for_showing(filename, shown):
     """It contains no path and no characters that reverse the text direction."""
     assert paths.shown(filename) == shown
+
+
+def test_a_path_says_when_it_was_minted_and_whose_it_is():
+    """By the id in it. What this service never mints says neither, or no moment that there is."""
+    moment = datetime(2026, 7, 1, 12, 0, 0, 123000, tzinfo=UTC)
+    path = paths.storage_path("ent_1", "key", new_id("doc", moment), "application/pdf")
+    assert (paths.minted_at(path), paths.entity_of(path)) == (moment, "ent_1")
+    for other in (path + "x", path.replace("doc_", "dok_"), f"entities/a/{path}", "entities/a.pdf"):
+        assert (paths.minted_at(other), paths.entity_of(other)) == (None, None)
+    far = paths.storage_path("ent_1", "key", "doc_" + "z" * 26, "application/pdf")
+    assert (paths.minted_at(far), paths.entity_of(far)) == (None, "ent_1")

@@ -13,13 +13,13 @@ import pytest
 from service.cli.documents import sweep
 from service.cli.target import Target
 from service.core.clock import system_clock
-from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
+from service.documents.sweep import AnotherSweep, Orphan, StillLinked, Sweep, Swept
+from service.documents.unknown import known_to_nobody
 from service.documents.verify import verify
-from service.ledger.database import Row
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.scan import appended
 from service.storage.port import ObjectStore, StorageUnavailable, StoredObject
-from tests.document_store import Documents
+from tests.document_store import CONTENT, PDF, Documents
 from tests.ledger.raw_events import RawEvent, put_into_log
 from tests.progress import Shown
 from tests.world import STAFF
@@ -65,7 +65,10 @@ def sweep_of(documents: Documents, *, kind: type[Sweep] = Sweep, **more: Any) ->
     live = documents.world.service.modes["live"]
     before = documents.world.service.clock() + more.get("ahead", timedelta(seconds=1))
     store = more.get("store", live.storage.store)
-    return kind(live.ledger, store, before, none_listed, dry_run=more.get("dry_run", False))
+    given = {"dry_run": False} | {
+        name: more[name] for name in ("dry_run", "with_unknown") if name in more
+    }
+    return kind(live.ledger, store, before, none_listed, **given)
 
 
 async def swept(documents: Documents, **more: Any) -> list[Swept]:
@@ -129,7 +132,7 @@ async def test_a_sweep_keeps_an_upload_claimed_meanwhile(documents):
     partner, entity, ref = await documents.uploading()
 
     class Late(Sweep):
-        async def _forget(self, upload: Row) -> bool:
+        async def _forget(self, upload: Orphan) -> bool:
             assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
             return await super()._forget(upload)
 
@@ -167,7 +170,9 @@ async def test_a_clock_that_is_ahead_sweeps_nothing(documents, monkeypatch):
     monkeypatch.setattr(service, "clock", lambda: system_clock() + timedelta(days=31))
     assert sweep.callback is not None
     target = Target(service, STAFF)
-    answer = await unwrap(sweep.callback)(target, timedelta(days=7), dry_run=False)
+    answer = await unwrap(sweep.callback)(
+        target, timedelta(days=7), with_unknown=True, dry_run=False
+    )
     assert [one["uploads"] for one in answer["modes"]] == [0, 0]
     assert await objects(documents) == [ref["storage_path"]]
 
@@ -225,6 +230,50 @@ async def test_what_a_claims_event_names_is_not_swept(documents, owner, alter):
     owner.execute("delete from live.claim_documents")
     owner.execute("insert into live.claim_documents table kept")
     await swept(documents)
+    assert await objects(documents) == [ref["storage_path"]]
+
+
+async def unknown_to_all(documents: Documents, **ahead: float) -> Collection[str]:
+    """Return the names of live objects that nobody knows, and whose paths are old enough."""
+    live = documents.world.service.modes["live"]
+    before = documents.world.service.clock() + timedelta(**ahead)
+    return await known_to_nobody(live.ledger, live.storage.store, before, none_listed, Shown())
+
+
+async def test_objects_that_nobody_knows_are_found_and_swept_on_request(documents, owner):
+    """A restore leaves them: they have no row, and no event names them."""
+    partner, entity, linked = await documents.uploading()
+    assert (await partner.claim(entity, document_refs=[linked])).status_code == 201
+    known = await documents.uploaded(partner, entity, "with a row")
+    lost = await documents.uploaded(partner, entity, "without a row")
+    lost_path, linked_path = lost["storage_path"], linked["storage_path"]
+    owner.execute("delete from live.uploads where storage_path <> %s", (known["storage_path"],))
+    signer = documents.world.service.modes["live"].storage.signer
+    elsewhere = lost_path.replace(entity, "ent_of_another_installation")
+    for name in (elsewhere, "entities/a-file"):
+        url, _, headers = await signer.sign(name, PDF, len(CONTENT))
+        put = await documents.http.put(url, headers=dict(headers), content=CONTENT)
+        assert put.status_code == 200, put.text
+    found = sorted([lost_path, elsewhere, "entities/a-file"])
+    assert await unknown_to_all(documents, seconds=1) == found
+    assert await unknown_to_all(documents, hours=-1) == ["entities/a-file"]  # uploads under way
+    await swept(documents, ahead=timedelta(hours=-1))
+    assert sorted(await objects(documents)) == sorted([*found, linked_path, known["storage_path"]])
+    sweeping = sweep_of(documents, with_unknown=True)
+    done = await sweeping.run(Shown())
+    assert ([one.is_gone for one in done], sweeping.unknown) == ([True, True], 2)
+    assert sorted(await objects(documents)) == sorted([elsewhere, "entities/a-file", linked_path])
+
+
+async def test_what_only_an_event_knows_is_not_unknown(documents, owner):
+    """Rows that were lost make no document one that nobody knows: it is neither told nor swept."""
+    partner, entity, ref = await documents.uploading()
+    assert (await partner.claim(entity, document_refs=[ref])).status_code == 201
+    owner.execute("delete from live.uploads")
+    owner.execute("delete from live.claim_documents")
+    assert await unknown_to_all(documents, seconds=1) == []
+    with pytest.raises(StillLinked, match=ref["storage_path"]):
+        await swept(documents, with_unknown=True)
     assert await objects(documents) == [ref["storage_path"]]
 
 

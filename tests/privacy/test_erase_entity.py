@@ -3,6 +3,7 @@
 import psycopg
 import pytest
 
+from service.app.storage import storage_for
 from service.archive.port import ArchiveUnavailable
 from service.cli.erasing import erase_subject
 from service.cli.target import Target
@@ -10,6 +11,7 @@ from service.core.errors import Refusal
 from service.facts.entities import entity_stream
 from service.ledger.events import ERASED
 from service.onboardings.commands import PURPOSE
+from service.privacy.documents import Removed
 from service.privacy.erase import DocumentsRemain
 from service.privacy.erasures import Subject
 from service.storage.port import StorageUnavailable
@@ -208,6 +210,60 @@ async def test_keys_do_not_wait_for_documents(privacy, monkeypatch):
     assert len(entries) == 4
     again = await privacy.erase_entity(entity_id, with_claims=True)
     assert again.objects == (2, 0)
+
+
+async def test_what_is_stored_of_no_claim_goes_with_the_claims(privacy, owner):
+    """An upload that no claim came for, and one whose row was lost, are counted, or deleted."""
+    world, live = privacy.documents.world, privacy.service.modes["live"]
+    partner, entity_id = await world.connected()
+    linked = await privacy.documents.uploaded(partner, entity_id, "a")
+    assert (await partner.claim(entity_id, "a", document_refs=[linked])).status_code == 201
+    never = await privacy.documents.uploaded(partner, entity_id, "never")
+    lost = await privacy.documents.uploaded(partner, entity_id, "lost")
+    other = await privacy.documents.uploaded(partner, await partner.connected_entity(), "other")
+    owner.execute("delete from live.uploads where storage_path = %s", (lost["storage_path"],))
+    alone = await privacy.erase_entity(entity_id)
+    kept = set(await live.storage.store.under("entities/"))
+    whole = await privacy.erase_entity(entity_id, with_claims=True)
+    assert (alone.unclaimed, alone.objects) == (2, (0, 0))
+    assert kept == {one["storage_path"] for one in (linked, never, lost, other)}
+    assert (whole.unclaimed, whole.objects) == (0, (3, 0))
+    assert set(await live.storage.store.under("entities/")) == {other["storage_path"]}
+    claim = await partner.claim(entity_id, "never", document_refs=[never])
+    assert claim.json()["code"] == "document_not_uploaded"
+
+
+async def test_documents_of_a_later_claim_stay(privacy, monkeypatch):
+    """A claim that comes while its entity's claims are erased is not, and keeps its documents."""
+    partner, entity_id = await privacy.documents.world.connected()
+    late = await privacy.documents.uploaded(partner, entity_id, "late")
+    monkeypatch.setattr("service.privacy.erase._removed", _removed_then(partner, entity_id, late))
+    done = await privacy.erase_entity(entity_id, with_claims=True)
+    assert (done.claims, done.objects) == ([], (0, 1))
+    monkeypatch.undo()
+    again = await privacy.erase_entity(entity_id, with_claims=True)
+    assert (len(again.claims), again.objects) == (1, (1, 0))
+
+
+def _removed_then(partner, entity_id, ref):
+    async def removed(*_given):
+        assert (await partner.claim(entity_id, "late", document_refs=[ref])).status_code == 201
+        return Removed(0, 0)
+
+    return removed
+
+
+async def test_an_entitys_rest_without_storage(privacy, monkeypatch):
+    """Without a bucket there is none, unless rows say otherwise; a failing store leaves it."""
+    partner, entity_id = await privacy.documents.world.connected()
+    nowhere = storage_for(privacy.service.settings, None).store
+    monkeypatch.setattr(privacy.service.modes["live"].storage.store, "each", nowhere.each)
+    none = await privacy.erase_entity(entity_id, with_claims=True)
+    await privacy.documents.mint(partner, entity_id)
+    with pytest.raises(DocumentsRemain, match="no bucket is set") as remain:
+        await privacy.erase_entity(entity_id, with_claims=True)
+    assert (none.objects, (remain.value.left, remain.value.claims)) == ((0, 0), (0, 0))
+    assert (await privacy.erase_entity(entity_id)).unclaimed is None
 
 
 async def test_a_full_list_stops_an_erasure_halfway(privacy, monkeypatch):

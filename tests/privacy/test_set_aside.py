@@ -194,4 +194,6 @@ async def sweep(privacy, *, dry_run=False):
     """Return what the command says that sweeps every upload, however young."""
     assert documents.sweep.callback is not None
     target = Target(privacy.service, STAFF)
-    return await unwrap(documents.sweep.callback)(target, timedelta(hours=-1), dry_run=dry_run)
+    return await unwrap(documents.sweep.callback)(
+        target, timedelta(hours=-1), with_unknown=False, dry_run=dry_run
+    )
