@@ -84,7 +84,9 @@ def web_app(
         metrics.request_log_dropped.inc,
     )
     retention = Retention(
-        (parts.ledger.database for parts in service.modes.values()), service.clock
+        (parts.ledger.database for parts in service.modes.values()),
+        service.clock,
+        service.sessions.delete_expired,
     )
 
     traces = traces_for(service.settings, "api")

@@ -2,6 +2,45 @@
 -- Is anybody staff?
 select 1 from ledger.staff where removed_at is null limit 1
 
+-- name: expired_links
+-- Deletes sign-in links that ended longer ago than $1, at most $2. Returns how many.
+with gone as (
+    delete from ledger.sign_in_links where link_id = any(array(
+        select old.link_id from ledger.sign_in_links as old
+        where old.expires_at < now() - $1::interval
+        limit $2
+        for update skip locked
+    ))
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: expired_sessions
+-- The same for sessions.
+with gone as (
+    delete from ledger.sessions where session_id = any(array(
+        select old.session_id from ledger.sessions as old
+        where old.expires_at < now() - $1::interval
+        limit $2
+        for update skip locked
+    ))
+    returning 1
+)
+select count(*) as deleted from gone
+
+-- name: expired_sign_outs
+-- The same for when people signed out everywhere.
+with gone as (
+    delete from ledger.sign_outs where person_id = any(array(
+        select old.person_id from ledger.sign_outs as old
+        where old.at < now() - $1::interval
+        limit $2
+        for update skip locked
+    ))
+    returning 1
+)
+select count(*) as deleted from gone
+
 -- name: forget_links
 -- Removes the links of an address that was erased: they lead nowhere.
 delete from ledger.sign_in_links where address_hash = $1
@@ -101,12 +140,7 @@ select
 select now() as now
 
 -- name: session_begin
--- A session begins, and what is long over is forgotten.
-with forgotten as (
-    delete from ledger.sessions where expires_at < now() - interval '1 day'
-), used as (
-    delete from ledger.sign_in_links where expires_at < now() - interval '1 day'
-)
+-- A session begins.
 insert into ledger.sessions (
     token_hash, session_id, address_hash, person_id, started_at, expires_at, wrapped, master_key_id
 ) values ($1, $2, $3, $4, $5, $6, $7, $8)
@@ -171,15 +205,6 @@ where s.token_hash = $1 and s.wrapped = $2 and s.ended_at is null and u.setting 
 
 -- name: sign_out_note
 -- A person signs out everywhere: now, whenever the transaction began, which may have waited for others.
--- None takes back a later one. Forgets what is older than any mark ($2).
-with forgotten as (
-    delete from ledger.sign_outs
-    where person_id = any(array(
-        select old.person_id from ledger.sign_outs as old
-        where old.at < now() - $2::interval and old.person_id <> $1
-        limit 100
-        for update skip locked
-    ))
-)
+-- None takes back a later one.
 insert into ledger.sign_outs as known (person_id, at) values ($1, clock_timestamp())
 on conflict (person_id) do update set at = greatest(known.at, excluded.at)

@@ -31,6 +31,10 @@ SEEN_EVERY: Final = timedelta(minutes=1)
 """How often it is recorded that a session is in use."""
 MARK_LIFETIME: Final = timedelta(days=180)
 """How long a browser keeps the mark of whoever signed in there (service/people/marks.py)."""
+KEPT: Final = timedelta(days=1)
+"""How long sessions and sign-in links are kept after their end: pages say that they are over."""
+ROWS_MAX: Final = 5_000
+"""Rows deleted by one statement, so that none takes long."""
 FORGET_SECONDS_MAX: Final = 30.0
 """Longer than a mail that is being sent may take: forgetting a person waits for it."""
 LISTED_MAX: Final = 50
@@ -254,7 +258,7 @@ class Sessions:
         schema = self.accounts.schema
         await connection.execute(_SQL.hold_sessions.on(schema), person_id)
         if only is None and not but:
-            await connection.execute(_SQL.sign_out_note.on(schema), person_id, MARK_LIFETIME)
+            await connection.execute(_SQL.sign_out_note.on(schema), person_id)
         sql, session_id = (
             (_SQL.session_end_others, but) if only is None else (_SQL.session_end_one, only)
         )
@@ -271,6 +275,24 @@ class Sessions:
         row = always(await self.accounts.reads.fetchrow(_SQL.session_known, person_id))
         return row["known"]
 
+    async def delete_expired(self) -> int:
+        """Delete what is long over, whoever's it is; return how many rows. Raises LedgerError.
+
+        Sign-outs are deleted when no mark from before them is valid any more.
+        """
+        total = 0
+        for statement, kept in (
+            (_SQL.expired_sessions, KEPT),
+            (_SQL.expired_links, KEPT),
+            (_SQL.expired_sign_outs, MARK_LIFETIME),
+        ):
+            rows = ROWS_MAX
+            while rows == ROWS_MAX:
+                background = self.accounts.background
+                rows = always(await background.fetchrow(statement, kept, ROWS_MAX))["deleted"]
+                total += rows
+        return total
+
     async def forget(self, address_hash: bytes) -> None:
         """Delete a person's sessions and sign-in links, with the address that they hold.
 
@@ -286,5 +308,5 @@ class Sessions:
             await connection.execute(_LOCK.on(schema), [effect_lock(passkeys_stream(whose))])
             await connection.execute(_SQL.forget_links.on(schema), address_hash)
             await connection.execute(_SQL.hold_sessions.on(schema), whose)
-            await connection.execute(_SQL.sign_out_note.on(schema), whose, MARK_LIFETIME)
+            await connection.execute(_SQL.sign_out_note.on(schema), whose)
             await connection.execute(_SQL.forget_sessions.on(schema), address_hash)

@@ -1,7 +1,7 @@
-"""Delete calls after thirty days, in the background."""
+"""Delete what is kept for a while, in the background: calls after thirty days."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import timedelta
 from typing import Final
 
@@ -25,13 +25,19 @@ log = structlog.get_logger()
 
 
 class Retention:
-    """Deletes what is older than KEPT."""
+    """Deletes calls that are older than KEPT, and what others keep for a while."""
 
-    def __init__(self, databases: Iterable[Database], clock: Clock) -> None:
-        """`databases` are those of the ledgers live and test; `clock` is the request log's."""
+    def __init__(
+        self, databases: Iterable[Database], clock: Clock, *others: Callable[[], Awaitable[int]]
+    ) -> None:
+        """`databases` are those of the ledgers live and test; `clock` is the request log's.
+
+        `others` are called as often; they delete what is due, and may raise LedgerError.
+        """
         self._databases = list(databases)
         self._clock = clock
-        self.loop: Final = Loop("retention of requests", self._run)
+        self._all = (self.delete_expired, *others)
+        self.loop: Final = Loop("retention", self._run)
 
     async def delete_expired(self) -> int:
         """Delete all that is due; return how many rows. Raises LedgerError."""
@@ -48,16 +54,21 @@ class Retention:
                 total += await _delete(database, statement, before)
         return total
 
-    async def _run(self) -> None:
-        while True:
+    async def run_once(self) -> None:
+        """Delete all that is due; a failure is logged, and stops no other."""
+        for delete in self._all:
             try:
-                await self.delete_expired()
+                await delete()
             except LedgerError as error:
                 log.warning(
-                    "old requests not deleted", error_type=type(error.__cause__ or error).__name__
+                    "expired rows not deleted", error_type=type(error.__cause__ or error).__name__
                 )
             except Exception:  # tried again in time: nothing waits for it
-                log.exception("deleting old requests failed")
+                log.exception("deleting expired rows failed")
+
+    async def _run(self) -> None:
+        while True:
+            await self.run_once()
             await asyncio.sleep(EVERY_SECONDS)
 
 

@@ -1,12 +1,16 @@
 """What an erasure removes of a person's sign-ins."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from service.app.web import web_app
 from service.facts.people import person_id
+from service.ledger.database import LedgerUnavailable
 from service.people.sessions import NOWHERE
 from service.people.sign_in import PURPOSE
+from service.request_log.retention import Retention
 from tests.patience import eventually
 from tests.sessions import BROWSER, session_of
 from tests.world import STAFF
@@ -73,3 +77,37 @@ async def test_sessions_end_while_their_person_signs_in(world, owner, monkeypatc
     await asyncio.gather(beginning, ending)
     assert beginning.result() is not None
     assert owner.execute(OPEN).fetchall() == [(0, 0)]
+
+
+async def test_what_is_over_goes_without_anybody_signing_in(world, owner, monkeypatch):
+    """Sessions and links a day after their end, sign-outs with the marks; a failure stops none."""
+    monkeypatch.setattr("service.people.sessions.ROWS_MAX", 2)
+    service = world.service
+    for name in "abcde":
+        await service.sign_in.ask(f"{name}@example.com", "/account", BROWSER)
+        session = await session_of(service, f"{name}@example.com")
+        if name != "e":
+            await service.sessions.end_others(session.person.person_id)
+    owner.execute(
+        "update accounts.sessions set expires_at = now() - interval '25 hours'"
+        " where ended_at is not null;"
+        "update accounts.sign_in_links set expires_at = now() - interval '25 hours'"
+        " where link_id <> (select max(link_id) from accounts.sign_in_links);"
+        "update accounts.sign_in_links set expires_at = now() - interval '23 hours'"
+        " where expires_at > now();"
+        "update accounts.sign_outs set at = now() - interval '181 days'"
+        " where person_id <> (select max(person_id) from accounts.sign_outs)"
+    )
+
+    async def fails() -> int:
+        raise LedgerUnavailable("away")
+
+    made = list[tuple[Any, ...]]()
+    monkeypatch.setattr("service.app.web.Retention", lambda *parts: made.append(parts) or kept)
+    kept = Retention((), service.clock)
+    web_app(service, world.metrics, None, late_pages=True)
+    ((_, _, *others),) = made
+    await Retention((), service.clock, fails, *others).run_once()
+    outs = owner.execute("select count(*) from accounts.sign_outs").fetchone()
+    assert (owner.execute(ROWS).fetchone(), outs) == ((1, 1), (1,))
+    assert await service.sessions.delete_expired() == 0
