@@ -1,4 +1,6 @@
-"""Logs: a JSON object a line, made of allowed fields, so that no personal data can slip in.
+"""Logs: a JSON object a line, made of allowed fields, so that nothing personal can slip in.
+
+What they have of people is pseudonymous (docs/privacy.md): ids, and of pages the network.
 
 A key that is not allowed is dropped. Exceptions are their types and places, never their messages,
 which quote values. Of libraries' lines only the parts are kept that are known to hold no values.
@@ -26,7 +28,7 @@ ALLOWED: Final = frozenset(
         # whose request, and which
         "request_id", "partner_id", "key_id", "mode", "method", "route", "status", "code",
         "duration_ms",
-        # of pages: from where, and who; ids that say nothing without the look-up key
+        # of pages: from where (of IPv6 the network), and who: the look-up key computes their ids
         "client_address", "person_id", "staff_id",
         # where in the log, and how far
         "ledger", "position", "subscriber", "projection", "collector", "count", "attempts",

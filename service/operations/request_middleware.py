@@ -12,6 +12,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from service.core.clock import Clock
 from service.core.ids import NewId
 from service.facts.caller import Caller
+from service.http.networks import network_of_host
 from service.operations.metrics import Metrics, method_shown
 from service.people.sessions import Person
 from service.request_log.log import RequestLog, RequestLogEntry
@@ -95,16 +96,16 @@ class RequestMiddleware:
             partner_id=caller.partner_id if caller else None,
             key_id=caller.key_id if caller else None,
             mode=caller.mode if caller else None,
-            client_address=visitor.address,
+            client_address=visitor.network,
             person_id=visitor.person_id,
             staff_id=visitor.staff_id,
         )
 
 
 class _Visitor(NamedTuple):
-    """Who asked for a page, and from where; nothing of what is no page."""
+    """Who asked for a page, and from which network; nothing of what is no page."""
 
-    address: str | None = None
+    network: str | None = None
     person_id: str | None = None
     staff_id: str | None = None
 
@@ -114,5 +115,6 @@ def _visitor(scope: HTTPScope) -> _Visitor:
     if "person" not in state:
         return _Visitor()
     person: Person | None = state["person"]
-    address, person_id = client[0] if client else None, person.person_id if person else None
-    return _Visitor(address, person_id, state.get("staff_id"))
+    # Strangers are blocked by it: the rest of an IPv6 address tells one device from others.
+    network = network_of_host(client[0]) if client else None
+    return _Visitor(network, person.person_id if person else None, state.get("staff_id"))

@@ -104,7 +104,7 @@ async def test_ending_other_sessions_asks_for_a_fresh_proof(world, monkeypatch):
 
 
 async def test_the_log_says_who_asked_for_a_page_and_from_where(world):
-    """Address and person, of the team its member, and neither address of mail nor token."""
+    """Network and person, of the team its member, and neither address of mail nor token."""
     staff_id = await world.service.staff.add(TEAM, STAFF)
     visitor = Visitor(world, "192.0.2.7")
     with capture_logs() as lines:
@@ -113,6 +113,7 @@ async def test_the_log_says_who_asked_for_a_page_and_from_where(world):
         await visitor.get("/backoffice")
         await visitor.get("/health/live")
         await visitor.client.request("X" * 5000, "/health/live")
+        await Visitor(world, "2001:db8:1:2:3:4:5:6").get("/sign-in")
     pages = [line for line in lines if line["event"] == "request"]
     names = ("route", "client_address", "person_id", "staff_id")
     assert [tuple(line[name] for name in names) for line in pages] == [
@@ -120,6 +121,7 @@ async def test_the_log_says_who_asked_for_a_page_and_from_where(world):
         ("/backoffice", "192.0.2.7", visitor.person.person_id, staff_id),
         ("/health/live", None, None, None),
         ("unknown", None, None, None),
+        ("/sign-in", "2001:db8:1:2::", None, None),
     ]
     assert {line["method"] for line in pages} == {"GET", "other"}  # of any length
     for secret in ("secret", TEAM, visitor.session):
