@@ -2,7 +2,8 @@ locals {
   documents = toset(["live", "test"])
 }
 
-# Documents: written by signed URLs, never overwritten, and for a week after a deletion still there.
+# Documents: written by signed URLs, never overwritten, and for a week after a deletion still there: an
+# erasure is complete after that (docs/privacy.md).
 resource "google_storage_bucket" "documents" {
   for_each                    = local.documents
   name                        = "${var.project}-claim-ledger-${each.value}"
@@ -129,7 +130,7 @@ resource "google_storage_bucket" "backup" {
   depends_on = [google_kms_crypto_key_iam_member.data]
 }
 
-# Who read which document, for a year.
+# Who read which document, for a year: with its path, which has the entity's id.
 resource "google_storage_bucket" "access_logs" {
   name                        = "${var.project}-claim-ledger-access-logs"
   location                    = var.region

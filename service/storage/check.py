@@ -68,6 +68,7 @@ async def _checked(storage: Storage, bucket: str) -> AsyncIterator[Row]:
         yield _roles(granted)
         if _BUCKET in granted:
             yield await _cors(storage.store)
+            yield await _deletion(storage.store)
     async for row in _round_trip(storage, can_delete=_DELETE in granted):
         yield row
 
@@ -91,6 +92,19 @@ async def _cors(store: GoogleObjectStore) -> Row:
     if any("PUT" in rule.get("method", ()) for rule in rules):
         return Row("cors", "note", "browsers of the origins in the bucket's rules may upload")
     return Row("cors", "note", "no rule of the bucket allows PUT: browsers cannot upload")
+
+
+async def _deletion(store: GoogleObjectStore) -> Row:
+    try:
+        kept, has_versions = await store.deletion()
+    except StorageUnavailable as error:
+        return Row("deletion", "failed", error_text(error))
+    if has_versions:
+        return Row("deletion", "note", "deleted objects stay as older versions: nothing is erased")
+    if kept:
+        detail = f"deleted objects can be restored for {kept.total_seconds() / 86_400:g} days"
+        return Row("deletion", "note", f"{detail}: an erasure is complete after that")
+    return Row("deletion", "ok", "deleted objects are gone at once")
 
 
 async def _round_trip(storage: Storage, *, can_delete: bool) -> AsyncIterator[Row]:

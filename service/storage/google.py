@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 from google.api_core.exceptions import GoogleAPIError, NotFound, PreconditionFailed
@@ -242,6 +243,19 @@ class GoogleObjectStore:
     async def cors(self) -> list[dict[str, Any]]:
         """Return the bucket's CORS rules; needs `storage.buckets.get`."""
         return await self._ask(lambda client: list(client.get_bucket(self.bucket, **_ONE_TRY).cors))
+
+    async def deletion(self) -> tuple[timedelta, bool]:
+        """Return for how long the bucket keeps what was deleted, and whether it keeps versions.
+
+        Needs `storage.buckets.get`.
+        """
+
+        def looked(client: Client) -> tuple[timedelta, bool]:
+            bucket = client.get_bucket(self.bucket, **_ONE_TRY)
+            seconds: Any = bucket.soft_delete_policy.retention_duration_seconds
+            return timedelta(seconds=int(seconds or 0)), bool(bucket.versioning_enabled)
+
+        return await self._ask(looked)
 
     def close(self) -> None:
         """End the threads and the connections."""

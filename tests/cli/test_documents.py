@@ -35,7 +35,7 @@ def test_a_sound_store_passes_every_check(team):
     assert answer["is_well"]
     assert {one["result"] for one in answer["checks"]} == {"ok"}
     assert [one["check"] for one in answer["checks"]] == [
-        *("bucket", "roles", "cors", "signing", "upload", "overwriting", "round trip")
+        *("bucket", "roles", "cors", "deletion", "signing", "upload", "overwriting", "round trip")
     ] * 2
     assert "live  round trip   ok      uploaded, listed and deleted" in told
 

@@ -1,11 +1,14 @@
 """`claim-ledger storage check` with missing roles, and with a signer that may do too much."""
 
 import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud.storage import Bucket, Client
 
 from service.app.storage import storage_for
 from service.cli.dev.gcs import json_side
 from service.storage import check as checks
 from service.storage.check import Row, check
+from service.storage.google import GoogleObjectStore
 from service.storage.port import StorageUnavailable
 from tests.document_store import documents_on
 
@@ -91,6 +94,26 @@ async def test_cors_rules_are_explained(settings, monkeypatch, rules, result, to
     monkeypatch.setattr(checks.GoogleObjectStore, "cors", cors)
     (row,) = [one for one in await checked(settings) if one.check == "cors"]
     assert (row.result, told in row.detail) == (result, True)
+
+
+@pytest.mark.parametrize(
+    ("bucket", "result", "told"),
+    [
+        ({}, "ok", "gone at once"),
+        ({"softDeletePolicy": {"retentionDurationSeconds": "0"}}, "ok", "gone at once"),
+        ({"softDeletePolicy": {"retentionDurationSeconds": "604800"}}, "note", "for 7 days"),
+        ({"versioning": {"enabled": True}}, "note", "nothing is erased"),
+    ],
+)
+async def test_what_a_bucket_keeps_of_deleted_objects(monkeypatch, bucket, result, told):
+    """Soft delete and versions are described by their effect on erasures."""
+    store = GoogleObjectStore(AnonymousCredentials(), "documents")
+    found = Bucket(Client("none", AnonymousCredentials()), "documents")
+    vars(found)["_properties"] = bucket
+    monkeypatch.setattr(Client, "get_bucket", lambda *_given, **_more: found)
+    row = await checks._deletion(store)  # noqa: SLF001 - its row alone, without a store
+    store.close()
+    assert (row.check, row.result, told in row.detail) == ("deletion", result, True)
 
 
 def test_an_unexpected_fault_is_one_line():
