@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from service.app.heartbeats import SILENT_SECONDS_MAX
 from service.app.main_process import REST_SECONDS_MAX
 from service.app.settings import SETTINGS
 from service.cli.audit.verify import PROCESSES_MAX
@@ -74,6 +75,7 @@ FIGURES = {
     "deploy/README.md": [
         f"Each process reserves {sum(FILE_BYTES.values()) / (1 << 20):.1f} MiB there",
         f"rests for up to {REST_SECONDS_MAX:.0f} seconds",
+        f"whose event loop stands still for {SILENT_SECONDS_MAX:.0f} seconds",
         f"and at most {CONNECTIONS_MAX:,}",
         f"which should be {2 * CONNECTIONS_MAX:,} or more",
     ],

@@ -1,14 +1,18 @@
 """The process that starts the API's workers: Granian's, with what its stop can miss."""
 
+import asyncio
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final
 
 import structlog
 from granian.server.mp import MPServer, WorkerProcess
+
+from service.app.heartbeats import BEAT_SECONDS, Heartbeats
 
 _AGAIN_SECONDS: Final = 0.1
 """Between two attempts to tell the main thread of a stop."""
@@ -28,18 +32,24 @@ log = structlog.get_logger()
 
 
 class MainProcess(MPServer):
-    """Starts the workers, starts those again that failed, and stops all of them on a signal."""
+    """Starts the workers, starts those again that failed, and stops all of them on a signal.
+
+    It kills a worker whose event loop stands still, which has then failed. One that hangs keeps its
+    share of the connections, and nothing else would end it.
+    """
 
     when_stopping: Callable[[], object] | None = None
     """Called before the workers are told."""
 
     _signals: SimpleQueue[None]
     _is_stopping: threading.Event
+    _heartbeats: Heartbeats
 
     def startup(self, spawn_target: Callable[..., None], target_loader: Loader) -> None:
         """Start the workers."""
         self._signals = SimpleQueue()
         self._is_stopping = threading.Event()
+        self._heartbeats = Heartbeats(self.workers)
         threading.Thread(target=self._tell, name="signals", daemon=True).start()
         try:
             super().startup(spawn_target, target_loader)
@@ -84,6 +94,7 @@ class MainProcess(MPServer):
             now = time.monotonic()
             while self.interrupt_children:
                 nr = self.interrupt_children.pop()
+                self._heartbeats.forget(nr)
                 failures[nr] = failures[nr] + 1 if now - self.wrks[nr].birth < STEADY_SECONDS else 0
                 due[nr] = now + rest_after(failures[nr])
             if all(nr in due and failures[nr] >= FAILURES_MAX for nr in range(self.workers)):
@@ -94,8 +105,17 @@ class MainProcess(MPServer):
                 del due[nr]
                 if not self._start_again(nr, spawn_target, target_loader):
                     due[nr] = now + AGAIN_SECONDS
-            self.main_loop_interrupt.wait(min(due.values()) - now if due else None)
+            rest = min([BEAT_SECONDS, *(at - now for at in due.values())])
+            if not self.main_loop_interrupt.wait(rest):
+                self._kill_silent(rest)
             self.main_loop_interrupt.clear()
+
+    def _kill_silent(self, waited_seconds: float) -> None:
+        """Kill each worker that shows no heartbeat any more; it is then one that has ended."""
+        for nr in self._heartbeats.silent_after(waited_seconds):
+            process = self.wrks[nr].inner  # by `kill` of the worker itself, we would expect its end
+            log.error("a process of the API hangs and is killed", pid=process.pid)
+            process.kill()
 
     def _start_again(
         self, nr: int, spawn_target: Callable[..., None], target_loader: Loader
@@ -122,9 +142,17 @@ class MainProcess(MPServer):
     def _spawn_worker(
         self, idx: int, target: Callable[..., None], callback_loader: Loader
     ) -> WorkerProcess:
-        worker = super()._spawn_worker(idx, target, callback_loader)
+        beating = partial(_beating, self._heartbeats, idx, callback_loader)
+        worker = super()._spawn_worker(idx, target, beating)
         worker.__class__ = _Worker
         return worker
+
+
+def _beating(heartbeats: Heartbeats, nr: int, load: Callable[[], object]) -> object:
+    """Return a worker's application, in the worker, whose loop beats once it runs."""
+    application = load()
+    heartbeats.begin(nr, asyncio.get_event_loop())  # Granian has set it
+    return application
 
 
 def rest_after(failures: int) -> float:

@@ -1,5 +1,11 @@
 """A signal stops `serve` at whatever line of Granian's it comes."""
 
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
 import threading
 from functools import partial
 from types import SimpleNamespace
@@ -9,6 +15,7 @@ from granian.constants import Interfaces
 from granian.server.mp import MPServer
 
 from service.app import main_process
+from service.app.heartbeats import BEAT_SECONDS, SILENT_SECONDS_MAX, Heartbeats
 from service.app.main_process import (
     AGAIN_SECONDS,
     FAILURES_MAX,
@@ -18,6 +25,36 @@ from service.app.main_process import (
 )
 from service.core.logs import GRANIAN_LOGGING
 from tests.patience import PATIENCE_SECONDS
+from tests.processes import free_port
+
+# A server whose processes are killed after a short silence. It tells its own id first.
+HANGS = """
+import asyncio, os, sys
+from granian.constants import Interfaces, Loops
+from service.app import heartbeats
+
+heartbeats.BEAT_SECONDS, heartbeats.SILENT_SECONDS_MAX = 0.05, 1.0
+from service.app.forks import prepare_forks
+from service.app.main_process import MainProcess
+from service.core.logs import GRANIAN_LOGGING, configure
+
+configure("info")
+prepare_forks()
+
+def load():
+    soon = asyncio.get_event_loop().call_soon
+    soon(soon, os.write, 1, b'beats "pid":%d\\n' % os.getpid())  # once the loop has come round
+    return lambda *_: None
+
+MainProcess(
+    "none:none",
+    port=int(sys.argv[1]),
+    workers=2,
+    interface=Interfaces.ASGINL,
+    loop=Loops.uvloop,
+    log_dictconfig=GRANIAN_LOGGING,
+).serve(target_loader=load, wrap_loader=False)
+"""
 
 
 @pytest.fixture
@@ -26,7 +63,7 @@ def server(monkeypatch):
     monkeypatch.setattr(MPServer, "startup", lambda *_: None)
     monkeypatch.setattr(MPServer, "shutdown", lambda *_: None)
     server = MainProcess(
-        "none:none", interface=Interfaces.ASGI, log_dictconfig=dict(GRANIAN_LOGGING)
+        "none:none", workers=2, interface=Interfaces.ASGI, log_dictconfig=dict(GRANIAN_LOGGING)
     )
     server.startup(lambda: None, lambda: lambda: None)
     yield server
@@ -63,10 +100,11 @@ class Ends:
     """Workers end so many seconds after their start; stands for the time, and for what waits."""
 
     def __init__(self, server: MainProcess, workers: int, ends: list[tuple[float, list[int]]]):
-        self.now, self.ended_at, self.rests = 1000.0, 0.0, list[float]()
+        self.now = self.started_at = self.ended_at = 1000.0
+        self.rests = list[float]()
         self.unstarted = 0
         """How many cannot be started."""
-        self._server, self._ends = server, ends
+        self._server, self._ends, self._down = server, ends, 0
         server.workers = workers
         server.wrks = [SimpleNamespace(birth=self.now) for _ in range(workers)]
         server.main_loop_interrupt = self
@@ -76,16 +114,19 @@ class Ends:
         """Return the time."""
         return self.now
 
-    def wait(self, seconds: float | None) -> None:
-        """Let what rests rest; then the next ones end, or a signal comes."""
-        if seconds is not None:
-            self.now += seconds
-        elif self._ends:
-            life, workers = self._ends.pop(0)
-            self.now = self.ended_at = self.now + life
-            self._server.interrupt_children += workers
-        else:
+    def wait(self, seconds: float) -> bool:
+        """Return whether meanwhile a worker has ended, once all run, or a signal has come."""
+        if not self._down and not self._ends:
             self._server.interrupt_signal = True
+            return True
+        if not self._down and self.started_at + self._ends[0][0] <= self.now + seconds:
+            life, workers = self._ends.pop(0)
+            self.now = self.ended_at = self.started_at + life
+            self._down = len(workers)
+            self._server.interrupt_children += workers
+            return True
+        self.now += seconds
+        return False
 
     def clear(self) -> None:
         """Forget nothing."""
@@ -103,6 +144,8 @@ class Ends:
             self.unstarted -= 1
             raise BlockingIOError
         self.rests.append(self.now - self.ended_at)
+        self.started_at = self.now
+        self._down -= 1
 
 
 @pytest.fixture
@@ -132,6 +175,47 @@ def test_a_worker_that_cannot_be_started_ends_no_other(server, ending):
     assert ending(2, [(1, [0]), (1, [0])], 5) == [5 * AGAIN_SECONDS, 1]
     assert len(server.wrks) == 2
     assert (server.interrupt_signal, server.interrupt_children) == (True, [])
+
+
+@pytest.mark.server
+def test_a_worker_that_hangs_is_killed_and_replaced():
+    """Here it is stopped. Each of its connections would wait, while others succeed."""
+    command = [sys.executable, "-c", HANGS, str(free_port())]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        lines = process.stdout
+        assert lines is not None
+
+        def said(text: str) -> int:
+            """Return the process id of the next line with this text."""
+            line = next(line for line in lines if text in line)
+            return int(re.findall(r'"pid":(\d+)', line)[0])
+
+        try:
+            hangs, _ = said("beats"), said("beats")
+            os.kill(hangs, signal.SIGSTOP)
+            while said("a process of the API hangs and is killed") != hangs:
+                pass  # another one had no processor for as long
+            said("beats")
+            process.terminate()
+            process.communicate(timeout=PATIENCE_SECONDS)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+
+
+def test_who_does_not_beat_for_as_long_as_we_waited_is_silent():
+    """Not who has not begun, or has ended; and again only after as long a silence."""
+    heartbeats = Heartbeats(3)
+    loop = asyncio.new_event_loop()
+    for nr in (0, 2):
+        heartbeats.begin(nr, loop)
+    loop.run_until_complete(asyncio.sleep(0))
+    loop.close()
+    heartbeats.forget(2)
+    assert heartbeats.silent_after(SILENT_SECONDS_MAX) == []  # it is the first that is seen of them
+    for _ in range(2):
+        assert heartbeats.silent_after(SILENT_SECONDS_MAX - BEAT_SECONDS) == []
+        assert heartbeats.silent_after(BEAT_SECONDS) == [0]
 
 
 def test_it_does_not_start_without_all_of_them(server, monkeypatch):

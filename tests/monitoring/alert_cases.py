@@ -70,7 +70,10 @@ CASES: Mapping[str, Case] = {
     "ClaimLedgerUnscraped": Case(
         [('up{job="claim-ledger/claim-ledger", instance="two"}', "0")], [('up{job="node"}', "0")]
     ),
-    "ClaimLedgerSilent": _gauge("api_up", "0", "NaN"),
+    "ClaimLedgerSilent": Case(
+        [("claim_ledger_api_up", "0x0" + " 1 0" * 45)],  # one process of two
+        [('claim_ledger_api_up{instance="one"}', "1x86 0 1"), ("claim_ledger_api_up", "NaN")],
+    ),
     "ClaimLedgerDatabaseDown": _gauge('database_up{ledger="live"}', "0", "1"),
     "ClaimLedgerFiguresUnread": _gauge('collector_up{collector="live.checkpoints"}', "0", "1"),
     "ClaimLedgerUnavailable": _requests(
