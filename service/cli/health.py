@@ -25,6 +25,7 @@ SECTIONS: Final = {
     (READY, str(http.HTTPStatus.SERVICE_UNAVAILABLE.value)): "PostgreSQL down",
     (READY, SILENT): "Connections held open",
     (LIVE, SILENT): _UNREACHED,
+    (LIVE, CLOSED): _UNREACHED,
 }
 """Of the runbook, by what is asked for and answered."""
 
@@ -34,8 +35,8 @@ SECTIONS: Final = {
 def health(*, as_json: bool) -> None:
     """Check that the `serve` or `worker` on this machine works; exits with 1 if not.
 
-    Whether the API is ready, and whether the operations listener lives: those of them that listen,
-    of which there has to be one. `see` is the section of the runbook that goes on from an answer.
+    Whether the operations listener lives, where its port is not 0, and whether the API is ready, if
+    it listens. One of them has to. `see` is the section of the runbook that goes on from an answer.
     `/health` of the operations listener says what is wrong with the service itself.
     """
     with one_line(SettingsError):
@@ -56,6 +57,10 @@ def _answer(listeners: Sequence[Fields]) -> Fields:
         f"{one['address']}{one['path']} answers {one['answer']}"
         for one in answering
         if one["answer"] != _WELL
+    ] + [
+        f"{one['address']}{one['path']}: {CLOSED}"
+        for one in listeners
+        if (one["path"], one["answer"]) == (LIVE, CLOSED)  # there may be no API here, but a worker
     ]
     answer = {"is_well": bool(answering) and not wrong, "listeners": listeners}
     if not answering:

@@ -18,9 +18,12 @@ from tests.tables import every_row
 
 @contextmanager
 def answering(status: int | None) -> Iterator[int]:
-    """Yield a port on which every request has this status; None: a port where nothing listens."""
-    if status is None:
-        yield free_port()
+    """Yield a port on which every request has this status.
+
+    None: a port where nothing listens; 0: the port 0.
+    """
+    if not status:
+        yield free_port() if status is None else 0
         return
 
     class Answers(BaseHTTPRequestHandler):
@@ -45,14 +48,19 @@ def answering(status: int | None) -> Iterator[int]:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_what_listens_has_to_work(host):
-    """A `serve` has both listeners, a `worker` one; with neither, nothing is healthy."""
+    """A `serve` has both listeners; a `worker`, or with the port 0, one; none is not healthy.
+
+    Where the operations listener has gone, so has the worker.
+    """
     rows = {
         (200, 200): 0,
-        (200, None): 0,
+        (200, None): 1,
+        (200, 0): 0,
         (None, 200): 0,
         (503, 200): 1,
         (200, 503): 1,
         (None, None): 1,
+        (None, 0): 1,
     }
     with every_row() as row:
         for (api, operations), code in rows.items():
@@ -71,14 +79,22 @@ def test_each_listener_is_named_with_what_it_answered():
         environment = {f"CLAIM_LEDGER_{name}": text for name, text in given.items()}
         shown = CliRunner().invoke(cli, ["health"], env=environment)
         told = CliRunner().invoke(cli, ["health", "--json"], env=environment)
-    assert shown.output.startswith(f"WRONG: 127.0.0.1:{port}/health/ready answers 503\n")
+    assert shown.output.startswith(
+        f"WRONG: 127.0.0.1:{port}/health/ready answers 503; "
+        f"127.0.0.1:{other}/health/live: nobody listens\n"
+    )
     api = {"listener": "API", "address": f"127.0.0.1:{port}", "path": "/health/ready"}
     operations = {"listener": "operations", "address": f"127.0.0.1:{other}"}
     assert json.loads(told.output) == {
         "is_well": False,
         "listeners": [
             api | {"answer": "503", "see": "PostgreSQL down"},
-            operations | {"path": "/health/live", "answer": "nobody listens", "see": None},
+            operations
+            | {
+                "path": "/health/live",
+                "answer": "nobody listens",
+                "see": "Operations listener silent",
+            },
         ],
     }
     assert told.exit_code == 1
