@@ -29,7 +29,7 @@ LIMITS = "alter role claim_ledger_accounts"
 COMMANDS = sorted(
     {
         line
-        for block in runbook.blocks("sh")
+        for block in [*runbook.blocks("sh"), *runbook.blocks("bash")]
         for line in block.splitlines()
         if line.startswith("claim-ledger ")
     }
@@ -133,7 +133,7 @@ def test_a_redis_that_works_answers_the_ping(tmp_path):
     (ping,) = re.findall(r"`(redis-cli -u [^`]+ ping)`", TEXT)
     done = subprocess.run(
         ["bash", "-eu"],
-        input=f"{runbook.block('sh', 'for name in CLAIM_LEDGER_DATABASE_URL')}{ping}\n",
+        input=f"{runbook.block('bash', 'for name in CLAIM_LEDGER_DATABASE_URL')}{ping}\n",
         env=environment(REDIS_URL_FILE=str(file)),
         capture_output=True,
         text=True,

@@ -1,6 +1,7 @@
 """What people read first: whether all is well, or why a command was refused."""
 
 import json
+import subprocess
 from datetime import timedelta
 
 import pytest
@@ -12,17 +13,40 @@ from service.cli.projections import rebuild
 from service.cli.verdict import Findings, ago, listed
 from service.core.counted import counted
 from service.evidence.verdict import Fault, Verdict
+from service.ledger.following.status import SET_READ_ONLY
+from tests import runbook
+from tests.dev_process import environment
 from tests.world import TEAM
 
 
-def test_a_verdict_comes_first(as_named):
-    """One line for people, before the details; a program is given the facts alone."""
+def test_a_verdict_comes_first(as_named, database_url, owner):
+    """One line for people, before the details; a program is given the facts alone.
+
+    Where PostgreSQL refuses to write, that is what it begins with, until what the runbook has.
+    """
     installed = as_named("staff", "add", TEAM)
     assert installed.returncode == 0, installed.stdout
     told = as_named("projections", "status", as_json=False, STAFF=TEAM)
     first, second, *_ = told.stdout.splitlines()
     assert (first.partition(":")[0], second) == (("OK", "WRONG")[told.returncode], "")
-    assert "verdict" not in json.loads(as_named("projections", "status", STAFF=TEAM).stdout)
+    answer = json.loads(as_named("projections", "status", STAFF=TEAM).stdout)
+    assert "verdict" not in answer
+    assert {one["read_only"] for one in answer["ledgers"]} == {None}
+    owner.execute(
+        f'alter database "{owner.info.dbname}" set default_transaction_read_only = on'.encode()
+    )
+    told = as_named("projections", "status", as_json=False, STAFF=TEAM)
+    assert told.returncode == 1
+    assert told.stdout.startswith(f"WRONG: accounts: {SET_READ_ONLY}; live: {SET_READ_ONLY}; ")
+    subprocess.run(
+        ["bash", "-eu"],
+        input=runbook.block("bash", "export PGOPTIONS"),
+        env=environment(DATABASE_URL=database_url),
+        text=True,
+        check=True,
+    )
+    told = as_named("projections", "status", as_json=False, STAFF=TEAM)
+    assert SET_READ_ONLY not in told.stdout
 
 
 def test_the_verdict_of_a_verification_says_what_it_rests_on(capsys):

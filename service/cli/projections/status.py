@@ -15,7 +15,14 @@ from service.evidence.checkpoints.finding import Finding, beside_finding, findin
 from service.evidence.log_findings import ACTORS, LogFinding
 from service.ledger.database import LedgerUnavailable
 from service.ledger.following.parking import parked
-from service.ledger.following.status import Foreign, HeadWatch, Progress, foreign, progress
+from service.ledger.following.status import (
+    Foreign,
+    HeadWatch,
+    Progress,
+    foreign,
+    progress,
+    read_only,
+)
 from service.ledger.ledger import Ledger
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import clear_left_over, has_left_over
@@ -25,13 +32,13 @@ from service.ledger.rebuild.session import clear_left_over, has_left_over
 async def status(target: Target) -> Fields:
     """Show each read model's and subscriber's position and lag; exits with 1 if anything is wrong.
 
-    Wrong is: a ledger is stalled (events wait to be numbered and the log does not grow: no
-    sequencer runs), a stream is parked, a subscriber is ahead of the log, which was cut or
-    restored, the last checkpoint is dated ahead, by a clock that was wrong, an event was set
-    aside within the last day, because this service did not write it, or the worker found a log
-    that is not what was hashed or signed, more events of somebody who could not act than
-    CLAIM_LEDGER_EXPLAINED_ACTORS says, or altered nodes of the tree. Tables that a killed rebuild
-    or verification left behind are dropped.
+    Wrong is: PostgreSQL takes no writes (a standby, or somebody made it read-only), a ledger is
+    stalled (events wait to be numbered and the log does not grow: no sequencer runs), a stream is
+    parked, a subscriber is ahead of the log, which was cut or restored, the last checkpoint is
+    dated ahead, by a clock that was wrong, an event was set aside within the last day, because this
+    service did not write it, or the worker found a log that is not what was hashed or signed, more
+    events of somebody who could not act than CLAIM_LEDGER_EXPLAINED_ACTORS says, or altered nodes
+    of the tree. Tables that a killed rebuild or verification left behind are dropped.
     """
     service = target.service
     clock, ledgers = service.clock, service.ledgers
@@ -43,6 +50,7 @@ async def status(target: Target) -> Fields:
         for ledger, head in zip(ledgers, heads, strict=True)
         for row in await progress(ledger, service.read_models, head, clock)
     ]
+    refused = [await read_only(ledger) for ledger in ledgers]
     aside = [await foreign(ledger) for ledger in ledgers]
     found = [await finding(ledger) for ledger in ledgers]
     beside = [await beside_finding(ledger) for ledger in ledgers]
@@ -53,18 +61,19 @@ async def status(target: Target) -> Fields:
         "ledgers": [
             head._asdict()
             | one._asdict()
-            | {"checkpoint_ahead_seconds": seconds}
+            | {"checkpoint_ahead_seconds": seconds, "read_only": why}
             | {"verified_at": log.verified_at, "fault": log.fault}
             | {f"{kind}_fault": one.fault for kind, one in looked.items()}
             | {"actor_faults": looked[ACTORS].faults, "explained_actors": explained.of(head.ledger)}
-            for head, one, seconds, log, looked in zip(
-                heads, aside, ahead, found, beside, strict=True
+            for head, one, seconds, why, log, looked in zip(
+                heads, aside, ahead, refused, found, beside, strict=True
             )
         ],
         "projections": [row._asdict() for row in projections],
         "parked": [row for ledger in ledgers for row in await parked_rows(ledger)],
     }
     faults = [
+        *(f"{one.name}: {why}" for one, why in zip(ledgers, refused, strict=True) if why),
         *(f"{head.ledger} is stalled" for head in heads if head.is_stalled),
         *(f"{_of(row)}: {row.fault}" for row in projections if row.fault),
         *(

@@ -77,6 +77,10 @@ select
 from ledger.subscriptions as s
 order by s.name
 
+-- name: status_read_only
+-- Whether this session may write nothing, and whether that is as its server is a standby.
+select current_setting('transaction_read_only')::bool as is_read_only, pg_is_in_recovery() as is_standby
+
 -- name: status_set_aside
 -- How many events were refused a number so far, by the number that the last one was given; and how
 -- many within the last day, of which a thousand are counted, without those that were taken back: they

@@ -22,6 +22,9 @@ half a second."""
 AHEAD = "ahead of the log"
 """The log lacks the event that a subscriber came to: it was cut, or restored from before."""
 
+STANDBY = "PostgreSQL takes no writes: it is a standby"
+SET_READ_ONLY = "PostgreSQL takes no writes: somebody set default_transaction_read_only"
+
 LATER = (
     "its rows are said to be of version {}, and this release makes version {}: a later release "
     "made them, or that was altered. `projections rebuild` makes them again"
@@ -81,6 +84,17 @@ async def foreign(ledger: Ledger) -> Foreign:
     row = always(await ledger.database.reads.fetchrow(_SQL.status_set_aside))
     is_bound = bool((await ledger.binding()).boundaries)
     return Foreign(row["ever"], row["lately"], is_bound)
+
+
+async def read_only(ledger: Ledger) -> str | None:
+    """Return why PostgreSQL refuses every write of a ledger; None where it does not.
+
+    Reading goes on meanwhile, so nothing else that only reads would notice.
+    """
+    row = always(await ledger.database.background.fetchrow(_SQL.status_read_only))
+    if not row["is_read_only"]:
+        return None
+    return STANDBY if row["is_standby"] else SET_READ_ONLY
 
 
 class HeadWatch:
