@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from service.core.loops import Loop
+from service.core.outages import Outages
 from service.facts.caller import Mode
 from service.ledger.database import Database, LedgerError
 from service.ledger.sql import queries
@@ -59,6 +60,7 @@ class RequestLog:
         """Begin with nothing that waits."""
         self._waiting: dict[Mode, deque[RequestLogEntry]] = {mode: deque() for mode in self.modes}
         self._loop = Loop("request log", self._run)
+        self._outages = Outages()
 
     def add(self, mode: Mode, entry: RequestLogEntry) -> None:
         """Take an entry to be written soon."""
@@ -116,4 +118,9 @@ class RequestLog:
             try:
                 await self.flush()
             except LedgerError as error:
-                log.warning("request log waits", error_type=type(error.__cause__ or error).__name__)
+                why = type(error.__cause__ or error).__name__
+                if self._outages.is_due(why):
+                    log.warning("request log waits", error_type=why)
+            else:
+                if self._outages.end():
+                    log.info("request log goes on")

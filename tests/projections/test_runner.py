@@ -5,9 +5,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from service.app.bootstrap import Service
+from service.core import outages
 from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
-from service.ledger.following import runner
 from service.ledger.following.runner import Background, Follower, Subscription
 from service.ledger.sql import queries
 from service.ledger.writing import Append
@@ -166,9 +166,9 @@ async def test_a_fault_is_logged_when_it_begins_and_ends(monkeypatch):
         await asyncio.sleep(0)  # as each that asks PostgreSQL lets others run
         follower.wake()
         if len(faults) == 50:
-            monkeypatch.setattr(runner, "TELL_SECONDS", 0)
+            monkeypatch.setattr(outages, "TELL_SECONDS", 0)
         elif len(faults) < 50:
-            monkeypatch.setattr(runner, "TELL_SECONDS", PATIENCE_SECONDS)
+            monkeypatch.setattr(outages, "TELL_SECONDS", PATIENCE_SECONDS)
         if faults:
             raise faults.pop()
         ended.set()

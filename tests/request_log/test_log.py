@@ -1,9 +1,11 @@
 """The request log: each call once, without delay, bounded, deleted after thirty days."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
+from structlog.testing import capture_logs
 
 from migrations.apply import SQL, statements
 from service.cli.dev.postgres import EmbeddedPostgres
@@ -259,6 +261,26 @@ async def test_what_a_stop_cannot_write_is_counted():
         log.add("test", call(number))
     await log.stop()
     assert dropped == [3]
+
+
+async def test_an_outage_is_logged_when_it_begins_and_ends(world, monkeypatch):
+    """Not each second of it, by each process."""
+    faults = [LedgerUnavailable()] * 100
+    ended = asyncio.Event()
+
+    async def flush():
+        if faults:
+            raise faults.pop()
+        ended.set()
+
+    log = log_on(world)
+    monkeypatch.setattr(request_log, "FLUSH_SECONDS", 0)
+    monkeypatch.setattr(log, "flush", flush)
+    with capture_logs() as lines:
+        log.start()
+        await ended.wait()
+        await log.stop()
+    assert [line["event"] for line in lines] == ["request log waits", "request log goes on"]
 
 
 async def test_a_backlog_is_deleted_in_batches(world, monkeypatch):

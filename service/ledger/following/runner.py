@@ -13,6 +13,7 @@ from typing import Protocol
 import structlog
 
 from service.core.loops import STEP_SECONDS, Loop
+from service.core.outages import Outages
 from service.ledger.database import LedgerError
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, is_full
 from service.ledger.events import Event
@@ -31,8 +32,6 @@ HANDLING_REST_SECONDS_MAX = 0.25
 then handles more events in a step, which is a dozen round trips for one event as for hundreds."""
 EVENTS_MAX = 500
 """Log positions passed in one transaction; fewer where events are large (PAGE_BYTES_MAX)."""
-TELL_SECONDS = 60.0
-"""So often a fault that lasts is logged again: a follower tries twice a second."""
 HANDLE_SECONDS_MAX = 30.0
 HANDLE_SECONDS_BUDGET = 10.0
 """After this no further events are handed over in the same transaction."""
@@ -179,7 +178,7 @@ class Follower:
     at_end: Callable[[], Awaitable[None]] | None = None
     _woken: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _stands: str | None = field(default=None, init=False)
-    _told_at: dict[str, float] = field(default_factory=dict[str, float], init=False)
+    _outages: Outages = field(default_factory=Outages, init=False)
 
     def wake(self) -> None:
         """Look for work now."""
@@ -211,13 +210,14 @@ class Follower:
                 self._stand(str(error))
             except LedgerError as error:
                 why = type(error.__cause__ or error).__name__
-                if self._is_due(why):
+                if self._outages.is_due(why):
                     log.warning("follower waits", subscriber=self.name, error_type=why)
             except Exception as error:  # a fault of one follower must not end the process
-                if self._is_due(type(error).__name__):
+                if self._outages.is_due(type(error).__name__):
                     log.exception("follower failed", subscriber=self.name)
             else:
-                self._go_on()
+                if self._outages.end():
+                    log.info("follower goes on", subscriber=self.name)
             if done:
                 idle, self._stands = IDLE_SECONDS_MIN, None
                 self.after()
@@ -228,20 +228,6 @@ class Follower:
             with suppress(TimeoutError):
                 async with asyncio.timeout(idle):
                     await self._woken.wait()
-
-    def _is_due(self, why: str) -> bool:
-        """Return whether to log a fault: of each type the first, and then one a minute."""
-        now = asyncio.get_running_loop().time()
-        if now - self._told_at.get(why, -TELL_SECONDS) < TELL_SECONDS:
-            return False
-        self._told_at[why] = now
-        return True
-
-    def _go_on(self) -> None:
-        """Log that faults that were logged have ended."""
-        if self._told_at:
-            self._told_at.clear()
-            log.info("follower goes on", subscriber=self.name)
 
     def _stand(self, why: str) -> None:
         """Log once that it cannot continue by itself; it keeps checking whether it can."""
