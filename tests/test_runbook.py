@@ -1,10 +1,12 @@
 """The runbook names only what exists, and its SQL runs."""
 
+import ast
 import builtins
 import re
 import runpy
 import ssl
 import subprocess
+from pathlib import Path
 
 import asyncpg
 import psycopg
@@ -26,6 +28,7 @@ from tests.world import settings_for, world_on
 TEXT = runbook.PATH.read_text()
 ROLES = "create role claim_ledger_accounts"
 LIMITS = "alter role claim_ledger_accounts"
+WARNS = {f"log.{level}" for level in ("warning", "error", "exception", "critical")}
 COMMANDS = sorted(
     {
         line
@@ -83,6 +86,22 @@ def test_both_outboxes_are_mended_alike(section):
     assert live
     assert live == accounts
     assert set(re.findall(r"select message_id, (\w+)", text)) <= {"version"}
+
+
+def test_every_line_of_the_log_that_warns_is_there():
+    """Whoever meets one finds what it means, and what to do."""
+    text = " ".join(TEXT.split())
+    modules = [*Path("service").rglob("*.py"), *Path("projections").rglob("*.py")]
+    lines = {
+        call.args[0].value
+        for module in modules
+        if "dev" not in module.parts
+        for call in ast.walk(ast.parse(module.read_text()))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in WARNS
+        if isinstance(call.args[0], ast.Constant)
+    }
+    assert "follower waits" in lines
+    assert {line for line in lines if f"`{line}`" not in text} == set()
 
 
 async def test_a_subscriber_that_is_ahead_goes_on(database_url, tmp_path):

@@ -121,6 +121,8 @@ class DocumentCommands:
             log.info("storage share full")
             counted_as = "busy"
         else:
-            log.error("storage unavailable", error_type=type(error.__cause__ or error).__name__)
+            log.error(
+                "document storage unavailable", error_type=type(error.__cause__ or error).__name__
+            )
             self.failures.on_failure()
         return Refusal(code, retry_after_seconds=RETRY_AFTER_SECONDS, counted_as=counted_as)
