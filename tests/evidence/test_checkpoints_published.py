@@ -54,15 +54,23 @@ async def test_without_an_archive_checkpoints_are_only_stored(accounts):
     assert await alone.latest() == (made.checkpoint, made.note)
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff", b"x\n\n\xe2\x80\x94 x\n"])
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "is empty, cut short or altered"),
+        (b"\xff", "is empty, cut short or altered"),
+        (b"x\n\n\xe2\x80\x94 x\n", "is empty, cut short or altered"),
+        (STRANGE.sign("x\n").encode(), ".* if the key was replaced"),
+    ],
+)
 async def test_a_published_file_that_is_no_checkpoint_blocks_signing(
-    checkpoints, place, add, content
+    checkpoints, place, add, content, why
 ):
-    """Nothing is signed until somebody has looked at it."""
+    """Nothing is signed until somebody has looked at it. Keys matter to what is a note alone."""
     made = await checkpoints.make()
     await place.put(f"checkpoints/{made.checkpoint.origin}/{2:020}.txt", content)
     await add(1)
-    with pytest.raises(ArchiveUnavailable, match=r"00002\.txt"):
+    with pytest.raises(ArchiveUnavailable, match=rf"00002\.txt: {why}"):
         await checkpoints.make()
     assert [one.size for one, _ in await stored_in(checkpoints)] == [1]
 

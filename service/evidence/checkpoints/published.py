@@ -256,11 +256,13 @@ class PublishedHistory:
     def _opened(self, name: str, raw: bytes) -> Checkpoint:
         try:
             return Checkpoint.open(raw.decode(), self._keys)
-        except (NoteInvalid, UnicodeDecodeError) as error:
+        except SignerUnknown as error:
             raise ArchiveUnavailable(
                 f"{name}: {error}; if the key was replaced, its public key belongs at the end of "
                 "CLAIM_LEDGER_CHECKPOINT_KEYS"
             ) from error
+        except (NoteInvalid, UnicodeDecodeError) as error:
+            raise ArchiveUnavailable(f"{name}: is empty, cut short or altered: {error}") from error
 
     async def _read(self, name: str, bytes_max: int = NOTE_BYTES_MAX) -> bytes | None:
         return None if self._archive is None else await self._archive.get(name, bytes_max)
