@@ -61,6 +61,10 @@ def test_the_runbooks_sums_are_those_of_the_code():
     assert f"| {process} each |" in text
     assert f"{process} + 2 = {limit} |" in text
     assert f"at least | {len(LEDGERS) * limit + OTHERS_MIN + RESERVED} |" in text
+    pooled = 5 * process + 2
+    most = len(LEDGERS) * pooled + OTHERS_MIN + RESERVED
+    assert f" {process} + 2 = {pooled}, and `max_connections` {most} |" in text
+    assert f"connection limit {pooled};" in PATH.with_name("logins.sql").read_text()
 
 
 async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tmp_path):
