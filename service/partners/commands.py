@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import pairwise
 from typing import Concatenate, Final, NamedTuple, ParamSpec
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from service.core.ids import NewId, once_id, stream_id
 from service.facts.caller import MODES
 from service.facts.partners import (
     ApiKeyIssued,
+    ApiKeyRevoked,
     Partner,
     PartnerApplied,
     partner_stream,
@@ -53,6 +55,13 @@ class IssuedKey(NamedTuple):
     key_id: str
     mode: decisions.Mode
     token: str
+
+
+class Roll(NamedTuple):
+    """Who rolled a key, and how long the old one was to work from then: one of OVERLAPS."""
+
+    actor: str
+    overlap: timedelta
 
 
 class Profile(NamedTuple):
@@ -319,6 +328,20 @@ class PartnerCommands:
         )
         mode: decisions.Mode = "live" if partner.keys[key_id].mode == "live" else "test"
         return IssuedKey(new_key_id, mode, str(tokens[mode]))
+
+    async def rolled(self, partner_id: str, key_id: str) -> Roll | None:
+        """Return by whom a key was rolled, and how; None if it was not."""
+        past = await self.accounts.read(partner_stream(partner_id))
+        new_key_id = successor_id(partner_id, key_id)
+        for one, following in pairwise(past):
+            issued, ends = one.event, following.event
+            if isinstance(issued, ApiKeyIssued) and issued.key_id == new_key_id:
+                assert isinstance(ends, ApiKeyRevoked)  # noqa: S101 - a roll appends both at once
+                until = ends.effective_at or one.meta.at
+                # A moment passes between deciding on the end and recording it.
+                nearest = min(OVERLAPS.values(), key=lambda each: abs(one.meta.at + each - until))
+                return Roll(one.meta.actor, nearest)
+        return None
 
     async def reset_sandbox(self, partner_id: str, epoch: int, cause: Cause) -> None:
         """Begin an epoch of a partner's sandbox; one that has begun already is left alone."""

@@ -90,3 +90,31 @@ async def test_a_finished_onboarding_leads_to_its_entity_id_again(world, is_retu
     stranger = await Visitor(world).sign_in("stranger@example.com")
     shown = await stranger.get((await stranger.post(path)).headers["location"])
     assert (shown.status_code == 403) is is_returned
+
+
+async def test_a_roll_is_led_to_its_key_again_and_a_colleagues_is_refused(world):
+    """Whoever chose another end, or did not roll it, is told until when the old key works."""
+    partner = await world.partner()
+    partner_id, commands = partner.partner_id, world.service.partners
+    rolled, revoked = (partner.keys[mode].split(".")[1] for mode in ("test", "live"))
+    for email in (EMAIL, "colleague@example.com"):
+        await commands.add_member(partner_id, email, STAFF)
+    visitor, colleague = [
+        await Visitor(world).sign_in(one) for one in (EMAIL, "colleague@example.com")
+    ]
+    path = f"/console/{partner_id}/keys"
+    made = await visitor.post(f"{path}/{rolled}/roll", overlap="7d")
+    again = await visitor.post(f"{path}/{rolled}/roll", overlap="7d")
+    listed = again.headers["location"]
+    assert (made.status_code, again.status_code) == (200, 303)
+    assert listed.partition("=")[2] in (await visitor.get(listed)).text
+
+    for one, overlap in ((visitor, "now"), (colleague, "7d"), (colleague, "now")):
+        answer = await one.post(f"{path}/{rolled}/roll", overlap=overlap)
+        assert (answer.status_code, "Nothing was changed" in answer.text) == (409, True)
+        assert "still works until <time" in answer.text
+        assert f'href="{path}/{rolled}/revoke"' in answer.text
+    await commands.revoke_key(partner_id, revoked, STAFF)
+    answer = await visitor.post(f"{path}/{revoked}/roll", overlap="now")
+    assert (answer.status_code, "has not worked since <time" in answer.text) == (409, True)
+    assert f'href="{path}/{revoked}/revoke"' not in answer.text

@@ -2,7 +2,8 @@
 
 Only the response to the form has the token. A form that is sent twice, by reloading that page,
 issues nothing and names the key of the first time: it carries the id of the key to issue, and a
-rolled key's successor has an id that follows from its own.
+rolled key's successor has an id that follows from its own. A colleague may have rolled or revoked
+the key meanwhile, so a roll is only repeated by who made it, with the same choice.
 """
 
 import hmac
@@ -29,7 +30,7 @@ from service.pages.proof import Proofs
 from service.pages.shell import lead_to, messages_of
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import form_of
-from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands
+from service.partners.commands import OVERLAPS, IssuedKey, PartnerCommands, Roll
 from service.partners.keys import successor_id
 from service.partners.wire import KeyName
 from service.sandbox.fixtures import SandboxFixtures
@@ -120,6 +121,26 @@ class KeyPages:
                 return key
         raise Refusal("key_not_found")
 
+    async def rolling(self, request: AnyRequest, key_id: str, *, is_refused: bool = False) -> Html:
+        """Return the page of rolling a key; `is_refused`: its end was set by something else."""
+        key, status = await self.key(request, key_id), 409 if is_refused else 200
+        shown = {"key": key, "overlaps": OVERLAPS, "is_refused": is_refused}
+        return console_page(request, "key_roll.html", status, **shown)
+
+    async def roll(self, request: AnyRequest, partner_id: str, key_id: str) -> Html:
+        """Roll a key as the form says; repeat nothing but what the same person chose before."""
+        overlap = OVERLAPS.get(form_of(request).get("overlap", ""))
+        if overlap is None:
+            raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
+        await self.require_proof(request, key_id)
+        cause = member_cause(request)
+        issued = await first_time(self.commands.roll_key(partner_id, key_id, overlap, cause))
+        if issued is not None:
+            return _token(request, issued, issued.key_id, await self.key(request, key_id))
+        if await self.commands.rolled(partner_id, key_id) == Roll(cause.actor, overlap):
+            return _token(request, None, successor_id(partner_id, key_id))
+        return await self.rolling(request, key_id, is_refused=True)
+
     async def require_proof(self, request: AnyRequest, key_id: str) -> None:
         """Raise ProofNeeded for a live key unless somebody proved lately who they are."""
         if (await self.key(request, key_id))["mode"] == "live":
@@ -142,7 +163,7 @@ class KeyPages:
 
 
 async def first_time(issuing: Awaitable[IssuedKey]) -> IssuedKey | None:
-    """Return the issued key; None where the form was sent before."""
+    """Return the issued key; None where the form was sent before, or a key's end is set already."""
     try:
         return await issuing
     except Refusal as refusal:
@@ -173,20 +194,12 @@ def keys_router(pages: KeyPages) -> OneOffRouter:
     @get("/{key_id:str}/roll", opt=KEYS)
     async def choose(request: AnyRequest, key_id: PathText) -> Html:
         """Explain what rolling a key means, and ask how long the old one stays valid."""
-        key = await pages.key(request, key_id)
-        return console_page(request, "key_roll.html", key=key, overlaps=OVERLAPS)
+        return await pages.rolling(request, key_id)
 
     @post("/{key_id:str}/roll", opt=KEYS)
     async def roll(request: AnyRequest, partner_id: PathText, key_id: PathText) -> Html:
         """Roll a key, and show the token of the new one once."""
-        overlap = OVERLAPS.get(form_of(request).get("overlap", ""))
-        if overlap is None:
-            raise invalid("overlap", f"expected one of {', '.join(OVERLAPS)}")
-        await pages.require_proof(request, key_id)
-        cause = member_cause(request)
-        issued = await first_time(commands.roll_key(partner_id, key_id, overlap, cause))
-        old = await pages.key(request, key_id) if issued else None
-        return _token(request, issued, successor_id(partner_id, key_id), old)
+        return await pages.roll(request, partner_id, key_id)
 
     @get("/{key_id:str}/revoke", opt=KEYS)
     async def confirm(request: AnyRequest, key_id: PathText) -> Html:
