@@ -39,7 +39,7 @@ def cli() -> None:
 _GROUPS: Final = {
     "partners": (
         "Partner accounts: add, review, revoke, configure.",
-        {"partners": "add approve decline revoke set list show"},
+        {"partners": "add approve decline revoke set website list show"},
     ),
     "keys": ("API keys of partners.", {"keys": "issue list revoke roll"}),
     "members": (

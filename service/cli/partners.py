@@ -75,6 +75,21 @@ async def set_(
 
 
 @team_command
+@click.argument("partner_id")
+@click.option(
+    "--verified",
+    required=True,
+    help="The website's host, verified by you: customers are shown it. Empty: none any more.",
+)
+async def website(target: Target, partner_id: str, verified: str) -> Fields:
+    """Change the verified website of an approved partner."""
+    confirmed = check(PartnerApproval, website=website_of(verified))
+    await target.service.partners.verify_website(partner_id, target.cause, confirmed.website)
+    known = await target.service.partners.look(partner_id)
+    return {**await partner(target, partner_id), "verified_website": known.verified_website}
+
+
+@team_command
 async def list_(target: Target) -> Fields:
     """List every partner."""
     return {"partners": await _partners(target)}

@@ -37,6 +37,14 @@ class PartnerApproved(Event, frozen=True):
     website: str | None = None
 
 
+class PartnerWebsiteVerified(Event, frozen=True):
+    """The service's team verified the website of an approved partner; empty: none any more."""
+
+    personal: ClassVar = ("website",)
+    partner_id: str
+    website: str | None = None
+
+
 class PartnerDeclined(Event, frozen=True):
     """The service's team declined a partner. The partner is shown the reason."""
 
@@ -168,7 +176,8 @@ class Partner(msgspec.Struct, frozen=True):
 
     The texts are what the partner said about itself, None if it said nothing or was erased.
     `verified_website` is what the team found to be true; `reason` is why it was declined.
-    `status_version` and `settings_version` are those of the last events that changed these.
+    `status_version` is that of the team's last decision, on its status or its website, and
+    `settings_version` that of the last event that changed its settings.
     """
 
     partner_id: str = ""
@@ -208,7 +217,7 @@ def fold(events: Iterable[Event], before: Partner | None = None) -> Partner:
     return state
 
 
-def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - one match
+def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911, PLR0912 - one match
     change, version = msgspec.structs.replace, state.version + 1
     match event:
         case PartnerApplied():
@@ -217,6 +226,8 @@ def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911 - o
         case PartnerApproved():
             decided = change(state, status="approved", status_version=version)
             return change(decided, reason=None, verified_website=event.website)
+        case PartnerWebsiteVerified():
+            return change(state, status_version=version, verified_website=event.website)
         case PartnerDeclined():
             decided = change(state, status="declined", status_version=version)
             return change(decided, reason=event.reason)

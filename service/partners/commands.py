@@ -193,6 +193,20 @@ class PartnerCommands:
         given = (website or None, expected_version)
         await self._decide(partner_id, cause, decisions.approve, *given)
 
+    async def verify_website(
+        self,
+        partner_id: str,
+        cause: Cause,
+        website: str | None = None,
+        expected_version: int | None = None,
+    ) -> None:
+        """Record the website of an approved partner that the team has verified; empty for none.
+
+        Refuses with `partner_state` for any other partner, and as `approve` does.
+        """
+        given = (website or None, expected_version)
+        await self._decide(partner_id, cause, decisions.verify_website, *given)
+
     async def decline(
         self,
         partner_id: str,

@@ -20,6 +20,7 @@ from service.facts.partners import (
     PartnerDeclined,
     PartnerRevoked,
     PartnerSettingsChanged,
+    PartnerWebsiteVerified,
     SandboxReset,
 )
 from service.facts.people import person_id
@@ -44,15 +45,35 @@ def approve(
     """Approve a pending or declined partner; approving twice changes nothing.
 
     `website` is one that the team has verified. `expected_version` is the one of its status when
-    this was decided: what was decided meanwhile is refused with `form_outdated`.
+    this was decided: what was decided meanwhile is refused with `form_outdated`. Refuses with
+    `partner_state` another website for a partner that is approved: see `verify_website`.
     """
-    is_same = expected_version is None or partner.verified_website == website
+    is_unsaid = expected_version is None and website is None
+    is_same = is_unsaid or partner.verified_website == website
     if _known(partner).status == "approved" and is_same:
         return []
     _refuse_other(partner.status_version, expected_version)
+    if partner.status == "approved":
+        raise Refusal("partner_state", "This partner is approved already, with another website.")
     if partner.status not in {"pending", "declined"}:
         raise Refusal("partner_state", f"A {partner.status} partner cannot be approved.")
     return [PartnerApproved(partner_id=partner.partner_id, website=website)]
+
+
+def verify_website(
+    partner: Partner, website: str | None, expected_version: int | None = None
+) -> list[Event]:
+    """Record an approved partner's verified website, None for none any more.
+
+    The same website again changes nothing. `expected_version` is as that of `approve`.
+    """
+    if _known(partner).status != "approved":
+        message = "The website of a partner is verified as it is approved, or while it is."
+        raise Refusal("partner_state", message)
+    if partner.verified_website == website:
+        return []
+    _refuse_other(partner.status_version, expected_version)
+    return [PartnerWebsiteVerified(partner_id=partner.partner_id, website=website)]
 
 
 def decline(

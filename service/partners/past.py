@@ -12,6 +12,7 @@ from service.facts.partners import (
     PartnerDeclined,
     PartnerRevoked,
     PartnerSettingsChanged,
+    PartnerWebsiteVerified,
     SandboxReset,
     fold,
 )
@@ -22,15 +23,16 @@ from service.ledger.folding import Folding
 COUNTED: Final = (PartnerSettingsChanged, SandboxReset, ApiKeyIssued, MemberAdded)
 """The changes of which a partner's people can make so many a day: one of these in each."""
 
-_STATUS: Final[Mapping[type[Event], str]] = {
+_DECIDED: Final[Mapping[type[Event], str]] = {
     PartnerApproved: "approved",
     PartnerDeclined: "declined",
     PartnerRevoked: "revoked",
+    PartnerWebsiteVerified: "website",
 }
 
 
 class Decision(NamedTuple):
-    """What a partner's status became, and who decided it."""
+    """What a partner's status became, or `website` for its verification; and who decided it."""
 
     status: str
     by: By
@@ -61,9 +63,9 @@ def proven(before: Partner, events: Iterable[Event]) -> Iterator[bool]:
 
 def _fold(before: Past, past: Sequence[Recorded]) -> Past:
     decided = [
-        Decision(_STATUS[type(one.event)], By(one.meta.actor, one.meta.at))
+        Decision(_DECIDED[type(one.event)], By(one.meta.actor, one.meta.at))
         for one in past
-        if type(one.event) in _STATUS
+        if type(one.event) in _DECIDED
     ]
     events = [one.event for one in past]
     return Past(

@@ -105,7 +105,7 @@ class PartnerNote(Checked, frozen=True, kw_only=True):
 
 
 class PartnerApproval(Checked, frozen=True, kw_only=True):
-    """What the team confirms when it approves a partner."""
+    """What the team confirms of a partner that it approves, or has approved."""
 
     website: Website
 

@@ -27,7 +27,11 @@ def test_a_partner_from_application_to_revocation(team):
     pending_key = team.refused("keys", "issue", partner_id, "--mode", "live")
     statuses = [
         team.do("partners", verb, partner_id)["status"]
-        for verb in ("decline", "decline", "approve", "approve", "show", "revoke", "revoke")
+        for verb in ("decline", "decline", "approve", "approve")
+    ]
+    verified = team.do("partners", "website", partner_id, "--verified", "https://Example.com/")
+    statuses += [
+        team.do("partners", verb, partner_id)["status"] for verb in ("show", "revoke", "revoke")
     ]
     listed = {one["partner_id"]: one for one in team.do("partners", "list")["partners"]}
     assert (added["status"], pending_key) == ("pending", "auth_partner_not_approved")
@@ -35,8 +39,12 @@ def test_a_partner_from_application_to_revocation(team):
     assert listed[partner_id]["name"] == "Umlaut Ä GmbH"
     assert listed[partner_id]["status"] == "revoked"
     assert team.refused("partners", "approve", partner_id) == "partner_state"
-    # applied, declined, approved, revoked; three fixture entities and their three connection facts
-    assert team.events() - before == 4 + 6
+    assert verified == listed[partner_id] | {
+        "status": "approved",
+        "verified_website": "example.com",
+    }
+    # applied, declined, approved, website, revoked; three fixture entities and three connections
+    assert team.events() - before == 5 + 6
 
 
 def test_commands_repeated_with_a_reference_make_nothing_twice(team):

@@ -37,6 +37,7 @@ FORMS = (
     "/backoffice",
     "/backoffice/partners/{partner}/review",
     "/backoffice/partners/{partner}/approve",
+    "/backoffice/partners/{partner}/website",
     "/backoffice/partners/{partner}/decline",
     "/backoffice/partners/{partner}/revoke",
     "/backoffice/entities/{entity}/connect",
@@ -214,6 +215,30 @@ async def test_a_decision_is_on_what_the_page_showed(world, staff):
     assert await decided(second, "decline", reason="No imprint.") == 409
     assert (await partners.look(second)).verified_website == "example.com"
     assert await decided(first, "approve", "3", website="") == 303
+
+
+async def test_a_website_is_verified_after_the_approval(world, staff):
+    """In the team's name, and withdrawn again; the review beside it is saved, too."""
+    partners = world.service.partners
+    partner_id = await partners.add("Books", "p@example.com", STAFF)
+    await partners.approve(partner_id, STAFF)
+    page, stale = f"/backoffice/partners/{partner_id}", None
+    for entered, website in (("https://Example.com/", "example.com"), ("", None)):
+        form = forms_of((await staff.get(page)).text, page)[f"{page}/website"]
+        sent = form.posted({**form.fields, "website": entered, "note": f"Says {entered}."})
+        stale = stale or sent
+        assert (await staff.post(f"{page}/website", **sent)).status_code == 303
+        known = await world.service.reviews.look(partner_id)
+        found = (known.partner.verified_website, known.review.note)
+        assert found == (website, f"Says {entered}.")
+        assert known.decisions[-1].by.actor.startswith("staff:stf_")
+        assert "Verified website changed by" in (await staff.get(page)).text
+    late = await staff.post(f"{page}/website", **stale)
+    assert (late.status_code, "A colleague decided" in late.text) == (409, True)
+    assert forms_of(late.text, page)[f"{page}/website"].fields["website"] == "https://Example.com/"
+    fault = await staff.post(f"{page}/website", **{**sent, "website": "no website"})
+    assert (fault.status_code, 'aria-invalid="true"' in fault.text) == (400, True)
+    assert (await partners.look(partner_id)).verified_website is None
 
 
 async def test_a_decision_saves_the_review(world, staff):

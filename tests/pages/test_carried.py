@@ -56,6 +56,7 @@ FORMS: dict[str, dict[str, str]] = {
     BACKOFFICE: {"sought": "ptn_none"},
     f"{BACKOFFICE}/claims/{{claim_id:str}}/stage": {"stage": "none"},
     f"{BACKOFFICE}/partners/{{partner_id:str}}/approve": {"website": "www.other.example"},
+    f"{BACKOFFICE}/partners/{{partner_id:str}}/website": {"website": "www.other.example"},
     f"{BACKOFFICE}/partners/{{partner_id:str}}/decline": {"reason": ""},
     f"{BACKOFFICE}/partners/{{partner_id:str}}/review": {"note": "Fine.", "check_register": "on"},
 }
@@ -80,7 +81,7 @@ PROVED = {
     *(f"{CONSOLE}{path}" for path in ("/keys", "/keys/{key_id:str}/roll", "/settings", "/team")),
     *(f"{CONSOLE}/webhooks{path}" for path in ("", "/{endpoint_id:str}")),
     *(f"{CONSOLE}/webhooks/{{endpoint_id:str}}/replay",),
-    f"{BACKOFFICE}/partners/{{partner_id:str}}/approve",
+    *(f"{BACKOFFICE}/partners/{{partner_id:str}}/{act}" for act in ("approve", "website")),
 }
 """Those of FORMS that take a fresh proof."""
 LOOKED_AT = {VERSION_FIELD, STATUS_FIELD, SEEN_FIELD}
@@ -415,6 +416,10 @@ def colleagues(people: Entering) -> dict[str, tuple[dict[str, str], Callable[[],
             connect_anew,
         ),
         f"{BACKOFFICE}/partners/{{partner_id:str}}/approve": ({"website": ""}, decline),
+        f"{BACKOFFICE}/partners/{{partner_id:str}}/website": (
+            {"website": "example.com"},
+            lambda: partners.verify_website(partner_id, STAFF, "example.net"),
+        ),
         f"{BACKOFFICE}/partners/{{partner_id:str}}/review": ({"note": "Mine."}, save),
     }
 

@@ -134,6 +134,9 @@ async def test_customers_return_to_the_website_that_the_team_verified(world):
     for host in ("example.com", "app.example.com"):
         assert (await save(developer, settings, return_url=f"https://{host}/")).status_code == 303
         assert await offered() == host
+    for website, host in (("example.net", None), (None, "app.example.com")):
+        await partners.verify_website(partner_id, STAFF, website)
+        assert await offered() == host
     await partners.revoke(partner_id, STAFF)
     assert await offered() is None
 

@@ -121,6 +121,7 @@ async def test_what_weighs_asks_for_a_fresh_proof(world, monkeypatch):
     form = await issuing(member, approved)
     forms = [
         (staff, f"/backoffice/partners/{partner_id}", "/approve", {}),
+        (staff, f"/backoffice/partners/{approved}", "/website", {"website": "example.com"}),
         (staff, f"/backoffice/partners/{approved}/revoke", "", {}),
         (staff, f"/backoffice/entities/{entity_id}/connect", "", {"partner_id": approved}),
         (staff, f"/backoffice/entities/{entity_id}/disconnect/{approved}", "", {}),

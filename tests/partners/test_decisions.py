@@ -18,6 +18,7 @@ from service.facts.partners import (
     PartnerDeclined,
     PartnerRevoked,
     PartnerSettingsChanged,
+    PartnerWebsiteVerified,
     fold,
 )
 from service.facts.people import person_id
@@ -56,9 +57,17 @@ def set_return_link(partner):
     return decisions.change_settings(partner, return_link=True, suppress_email=None)
 
 
+def verify(partner):
+    """Record a verified website."""
+    return decisions.verify_website(partner, "example.com")
+
+
 @pytest.mark.parametrize(
     ("given", "when", "then"),
     [
+        ("approved", verify, [PartnerWebsiteVerified(partner_id=P, website="example.com")]),
+        *[(status, verify, "partner_state") for status in ("pending", "declined", "revoked")],
+        ("unknown", verify, "partner_not_found"),
         ("pending", decisions.approve, [APPROVED]),
         ("declined", decisions.approve, [APPROVED]),
         ("approved", decisions.approve, []),
@@ -118,6 +127,21 @@ def test_settings_change_only_where_they_differ(return_link, suppress_email, the
             PartnerSettingsChanged(partner_id=P, return_link=then[0], suppress_email=then[1])
         ]
     assert events == expected
+
+
+def test_a_website_is_verified_anew_and_withdrawn():
+    """Of a partner that was approved with or without one; approving again is refused with it."""
+    past = [*HISTORIES["approved"]]
+    for website in ("example.com", "example.net", None):
+        known = fold(past)
+        past += decisions.verify_website(known, website, known.status_version)
+        assert decisions.verify_website(fold(past), website, known.status_version) == []
+        assert fold(past).verified_website == website
+        with pytest.raises(Refusal, match="form_outdated"):
+            decisions.verify_website(fold(past), "example.org", known.status_version)
+        with pytest.raises(Refusal, match="partner_state"):
+            decisions.approve(fold(past), "example.org")
+    assert len(past) == len(HISTORIES["approved"]) + 3
 
 
 def test_the_return_url_is_kept_until_it_is_named():

@@ -147,7 +147,9 @@ async def partner_page(
 def stored_in(reviewed: Reviewed) -> Sent:
     """Return the form of what is stored."""
     partner, review, _ = reviewed
-    return Sent(review.note or "", list(review.checks), review.version, partner.status_version)
+    versions = (review.version, partner.status_version)
+    website = partner.verified_website or ""
+    return Sent(review.note or "", list(review.checks), *versions, website)
 
 
 def _on_stored(sent: Sent, seen: Review, stored: Review) -> Sent:

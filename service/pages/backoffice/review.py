@@ -29,14 +29,16 @@ NONE: Final[Faults] = MappingProxyType({})
 
 
 def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
-    """Return the router of reviewing partners, and of approving and declining them."""
+    """Return the router of reviewing partners, and of deciding on them and their websites."""
 
     @post("/{partner_id:str}/review", opt=PARTNERS)
     async def review(request: AnyRequest, partner_id: PathText) -> Html:
         """Record what the team has looked at, and its note."""
         sent = await _sent(context, request, partner_id)
         refused = await _unsaved(context, request, partner_id, sent)
-        if refused is None and (sent.website or sent.reason):  # whose button is another one
+        known = await context.partners.look(partner_id)
+        is_more = sent.reason or sent.website != (known.verified_website or "")
+        if refused is None and is_more:  # whose button is another one
             return await partner_page(context, request, partner_id, sent=sent, is_saved=True)
         return refused or lead_to(f"/backoffice/partners/{partner_id}")
 
@@ -44,14 +46,13 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
     async def approve(request: AnyRequest, partner_id: PathText) -> Html:
         """Record the review, and approve a partner with the website that the form confirms."""
         await proofs.require(request)
-        faults: Faults = {}
-        website = website_of(form_of(request).get("website", ""))
-        try:
-            website = check(PartnerApproval, website=website).website
-        except Refusal as refusal:
-            faults = {"website": messages_of(refusal)}
-        decide = partial(context.partners.approve, website=website)
-        return await _decided(context, request, partner_id, faults, decide)
+        return await _with_website(context, request, partner_id, context.partners.approve)
+
+    @post("/{partner_id:str}/website", opt=PARTNERS)
+    async def website(request: AnyRequest, partner_id: PathText) -> Html:
+        """Record the review, and an approved partner's verified website, or that it has none."""
+        await proofs.require(request)
+        return await _with_website(context, request, partner_id, context.partners.verify_website)
 
     @post("/{partner_id:str}/decline", opt=PARTNERS)
     async def decline(request: AnyRequest, partner_id: PathText) -> Html:
@@ -64,7 +65,23 @@ def review_router(context: BackofficeContext, proofs: Proofs) -> OneOffRouter:
         decide = partial(context.partners.decline, reason=reason)
         return await _decided(context, request, partner_id, faults, decide)
 
-    return OneOffRouter("/partners", route_handlers=[review, approve, decline])
+    return OneOffRouter("/partners", route_handlers=[review, approve, website, decline])
+
+
+async def _with_website(
+    context: BackofficeContext,
+    request: AnyRequest,
+    partner_id: str,
+    decide: Callable[..., Awaitable[None]],
+) -> Html:
+    """Decide with the website that the form confirms, as `_decided` does."""
+    faults: Faults = {}
+    website = website_of(form_of(request).get("website", ""))
+    try:
+        website = check(PartnerApproval, website=website).website
+    except Refusal as refusal:
+        faults = {"website": messages_of(refusal)}
+    return await _decided(context, request, partner_id, faults, partial(decide, website=website))
 
 
 async def _decided(
@@ -135,13 +152,15 @@ async def _sent(context: BackofficeContext, request: AnyRequest, partner_id: str
     form = form_of(request)
     review_version = expected_version(request, REVIEW_FIELD)
     version = expected_version(request, STATUS_FIELD if STATUS_FIELD in form else VERSION_FIELD)
+    stored = stored_in(await context.reviews.look(partner_id))
     if REVIEW_FIELD in form:
         ticked = [check for check in CHECKS if f"check_{check}" in form]
-        sent = Sent(form.get("note", ""), ticked, review_version, version)
+        sent = stored._replace(note=form.get("note", ""), checks=ticked)
+        sent = sent._replace(review_version=review_version, version=version)
     else:
-        stored = stored_in(await context.reviews.look(partner_id))
         if "note" in form:  # an earlier release's review: outdated, whatever its version
             ticked = [check for check in CHECKS if check in form]
             return stored._replace(note=form["note"], checks=ticked, review_version=review_version)
         sent = stored._replace(version=version)
-    return sent._replace(website=form.get("website", ""), reason=form.get("reason", ""))
+    website = form.get("website", sent.website)
+    return sent._replace(website=website, reason=form.get("reason", ""))
