@@ -11,7 +11,7 @@ from projections.partners.reader import PartnersReader
 from service.connections import decisions
 from service.connections.decisions import Link
 from service.core.clock import Clock, timestamp
-from service.core.errors import Refusal
+from service.core.errors import PartnerUnapproved, Refusal
 from service.core.ids import NewId
 from service.facts.access import Access
 from service.facts.caller import Caller
@@ -99,7 +99,7 @@ class ConnectionCommands:
         async with self.ledger.transaction() as transaction:
             link, issued = await _usable(transaction, token)
         if not await self.partners.is_approved(link.partner_id):
-            raise Refusal("connect_token_invalid")
+            raise PartnerUnapproved("connect_token_invalid")
         assert issued.expires_at is not None  # noqa: S101 - only links of live mode are found
         return LinkView(link.partner_id, issued.label, issued.expires_at)
 
@@ -126,7 +126,7 @@ class ConnectionCommands:
         async def attempt(transaction: Transaction) -> str:
             link, _ = await _usable(transaction, token)
             if not await self.partners.is_approved(link.partner_id):
-                raise Refusal("connect_token_invalid")
+                raise PartnerUnapproved("connect_token_invalid")
             connection = connection_stream(self.ledger.name, link.partner_id, entity_id)
             # The entity's erasure holds its stream exclusively: it sees this link redeemed, and
             # erases its label too; or it came first, and the approval is refused below.

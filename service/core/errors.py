@@ -227,3 +227,7 @@ def busy(message: str | None = None) -> Refusal:
 def invalid(field: str, message: str) -> Refusal:
     """Return a `validation_failed` refusal that names a single field."""
     return Refusal("validation_failed", field_errors={field: [message]})
+
+
+class PartnerUnapproved(Refusal):
+    """A link that exists was refused because its partner is not approved any more."""

@@ -10,7 +10,7 @@ from projections.connections.reader import access
 from projections.onboardings.reader import OnboardingsReader
 from projections.partners.reader import PartnersReader
 from service.core.clock import Clock, to_milliseconds
-from service.core.errors import Refusal
+from service.core.errors import PartnerUnapproved, Refusal
 from service.core.ids import NewId
 from service.entities.commands import (
     business_locks,
@@ -207,8 +207,10 @@ class OnboardingCommands:
 
     async def _link(self, token: str) -> Row:
         row = await self.onboardings.by_link(token_hash(token))
-        if row is None or not await self.partners.is_approved(row["partner_id"]):
+        if row is None:
             raise Refusal("magic_link_invalid")
+        if not await self.partners.is_approved(row["partner_id"]):
+            raise PartnerUnapproved("magic_link_invalid")
         return row
 
     async def _usable(self, transaction: Transaction, row: Row) -> Onboarding:

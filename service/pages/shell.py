@@ -12,7 +12,7 @@ from litestar import Response
 from litestar.datastructures import Cookie
 from litestar.exceptions import HTTPException
 
-from service.core.errors import Refusal
+from service.core.errors import PartnerUnapproved, Refusal
 from service.http.bodies import AnyRequest
 from service.http.responses import (
     BY_STATUS,
@@ -185,6 +185,11 @@ def on_refusal(request: AnyRequest, refusal: Refusal) -> Html:
     return response
 
 
+def on_partner_unapproved(request: AnyRequest, refusal: PartnerUnapproved) -> Html:
+    """Return the page of a link whose partner was revoked: nobody else would send another one."""
+    return refused(request, refusal, text("partner.unapproved"), text("partner.unapproved_means"))
+
+
 def on_sign_in_needed(request: AnyRequest, _error: SignInNeeded) -> Html:
     """Lead to the sign-in page, and back afterwards: from a form, to the page that it stands on.
 
@@ -252,6 +257,7 @@ def on_unexpected(request: AnyRequest, error: Exception) -> Html:
 
 EXCEPTION_HANDLERS: Final = {
     Refusal: on_refusal,
+    PartnerUnapproved: on_partner_unapproved,
     SignInNeeded: on_sign_in_needed,
     ProofNeeded: on_proof_needed,
     SessionChanged: on_session_changed,

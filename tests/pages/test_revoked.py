@@ -3,7 +3,7 @@
 import re
 
 from service.pages.console.frame import CONSOLE
-from tests.pages.customers import EMAIL, business
+from tests.pages.customers import EMAIL, business, link_of, onboarding, refused
 from tests.pages.visitor import Visitor, site_map_of
 from tests.world import STAFF
 
@@ -66,6 +66,11 @@ async def test_customers_and_the_team_see_that_a_partner_is_revoked(world):
     await partner.connect(entity_id)
     await world.service.staff.add("team@example.com", STAFF)
     visitor, staff = [await Visitor(world).sign_in(one) for one in (EMAIL, "team@example.com")]
+    links = {
+        await link_of(partner): "connect_token_invalid",
+        await onboarding(world, partner): "magic_link_invalid",
+    }
+    opened = {"answer": "approve", "entity_id": entity_id, "company_name": "New"}
     own = f"/account/{entity_id}/{partner_id}"
     pages = [(visitor, "/account"), (visitor, own), (staff, f"/backoffice/entities/{entity_id}")]
 
@@ -79,4 +84,10 @@ async def test_customers_and_the_team_see_that_a_partner_is_revoked(world):
         assert connected.headers.get("location") == (own if revoked else None)
         await world.service.partners.revoke(partner_id, STAFF)
     assert not any(await is_shown(">connected<"))
+    for path, code in links.items():
+        for answer in (await visitor.get(path), await visitor.post(path, **opened)):
+            refused(answer, 400, code)
+            assert "There is nothing for you to do" in answer.text
+            assert "Ask the partner" not in answer.text
+        refused(await visitor.get(f"{path}x"), 400, code)
     assert "Connected since" not in (await visitor.get(own)).text
