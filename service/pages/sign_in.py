@@ -156,7 +156,10 @@ def _asking(
         browser = _browser_of(request)
         code = await sign_in.code_of(browser) if browser else None
         minutes = COUNTED_WITHIN // timedelta(minutes=1)
-        return page(request, "sign_in_sent.html", code=code, most=ASKED_MAX, minutes=minutes)
+        # Whoever asks with a cookie that is not kept would be asked for a code that nothing shows.
+        is_kept = browser is not None or person_of(request) is not None
+        values = {"most": ASKED_MAX, "minutes": minutes}
+        return page(request, "sign_in_sent.html", code=code, is_kept=is_kept, **values)
 
     return [ask, send, sent]
 

@@ -252,6 +252,22 @@ async def test_refusals_name_code_status_and_request(world):
         assert part in detail[1]
 
 
+async def test_a_browser_that_keeps_no_cookies_is_told_so(world):
+    """Where it would wait for the link, which would ask it for a code that it does not show."""
+    visitor = Visitor(world)
+    told = "without cookies you can't sign in"
+    token = await asked(world, visitor)
+    kept = await visitor.get(SENT)
+    visitor.client.cookies.clear()
+    forgotten, confirm = [(await visitor.get(one)).text for one in (SENT, f"/sign-in/{token}")]
+    assert (told in kept.text, told in forgotten) == (False, True)
+    assert "or in one that keeps no cookies" in confirm
+    for page in (kept.text, confirm):  # where it was asked, the partner's link stays behind
+        assert "open that link again" in page
+    await visitor.sign_in(EMAIL)
+    assert told not in (await visitor.get(SENT)).text
+
+
 async def test_whoever_asks_too_often_is_told_of_the_limit(world):
     """By the same words before and after it, which tell nothing of the address."""
     visitor, shown = Visitor(world), set[str]()
