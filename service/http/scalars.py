@@ -182,13 +182,28 @@ def email_fault(text: str) -> str | None:
         return None
     try:
         if not text.isascii():
-            return "not an email address in ASCII (write its domain in the xn-- form)"
+            return "use letters without accents before the @, and write the domain in its xn-- form"
         validate_email(
             text, check_deliverability=False, test_environment=True, allow_smtputf8=False
         )
     except EmailNotValidError:
         return "not an email address"
     return None
+
+
+def typed_email(text: str) -> str:
+    """Return an email address as a person typed it, with an international domain in its xn-- form.
+
+    What has none, or is no address, is returned as it is.
+    """
+    local, _, domain = text.rpartition("@")
+    if domain.isascii() or not local.isascii() or len(text) > LIMITS["email"]:
+        return text
+    try:
+        valid = validate_email(text, check_deliverability=False, test_environment=True)
+    except EmailNotValidError:
+        return text
+    return f"{local}@{valid.ascii_domain}"
 
 
 EmailAddress = Annotated[

@@ -16,7 +16,7 @@ from service.http.bodies import AnyRequest
 from service.http.client_address import network_of
 from service.http.rate_limit.limiter import RateLimiter
 from service.http.router import OneOffRouter
-from service.http.scalars import email_fault
+from service.http.scalars import email_fault, typed_email
 from service.http.tracebacks import answered
 from service.pages.carried import FORM_COOKIE, LIFETIME, LOST, fate_of, forgotten
 from service.pages.shell import lead_to, page, refused, safe_path
@@ -141,7 +141,8 @@ def _asking(
     async def send(request: AnyRequest) -> Html:
         """Send a link to an address, known or not."""
         form = form_of(request)
-        email, next_path = form.get("email", ""), safe_path(form.get("next", ""), NOWHERE)
+        email = typed_email(form.get("email", ""))
+        next_path = safe_path(form.get("next", ""), NOWHERE)
         mark = await _charged_mark(request, marks, limiter, email)
         fault = email_fault(email)
         if fault is not None:

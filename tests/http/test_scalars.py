@@ -16,7 +16,15 @@ from service.claims.wire import ClaimListQuery, ClaimRequest
 from service.connections.wire import ConnectRequest
 from service.documents.wire import UploadRequest
 from service.http import scalars
-from service.http.scalars import EMAIL_SHAPE, LIMITS, PLAIN_EMAIL, Checked, check_of, email_fault
+from service.http.scalars import (
+    EMAIL_SHAPE,
+    LIMITS,
+    PLAIN_EMAIL,
+    Checked,
+    check_of,
+    email_fault,
+    typed_email,
+)
 from service.http.validation import faults
 from service.onboardings.wire import OnboardingRequest
 from tests.tables import every_row
@@ -206,6 +214,22 @@ def test_a_generated_address_that_is_taken_fits_the_schema(text: str) -> None:
     if email_fault(text) is None:
         assert re.fullmatch(EMAIL_SHAPE, text)
         assert schema(scalars.EmailAddress).is_valid(text)
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        *[(one, one) for one in ("", "Info@Example.com", "no address", "zoë@example.com", "é")],
+        ("info@bücher.example", "info@xn--bcher-kva.example"),
+        ("Info@STRAßE.example", "Info@xn--strae-oqa.example"),
+        ("zoë@bücher.example", "zoë@bücher.example"),
+        ("é@" * 200, "é@" * 200),
+    ],
+)
+def test_a_typed_domain_is_that_of_its_ascii_form(typed: str, address: str) -> None:
+    """Only the domain is converted: what is before the @ has one spelling, and that in ASCII."""
+    assert typed_email(typed) == address
+    assert (email_fault(typed_email(typed)) is None) == ("@" in address and address.isascii())
 
 
 def test_dates_have_one_spelling() -> None:

@@ -17,7 +17,7 @@ from service.http.client_address import ForwardedClients
 from service.http.decoding import CONTENT_TYPE_CHARACTERS_MAX, decode, decode_query
 from service.http.hosts import Hosts
 from service.http.paths import BYTES_MAX, is_canonical
-from service.http.scalars import LIMITS, email_fault
+from service.http.scalars import LIMITS, email_fault, typed_email
 from service.http.server import BUFFER_BYTES_MAX
 from service.http.static import ACCEPTED_CHARACTERS_MAX, accepts_gzip
 from service.ledger.service_keys import EventRoots, Secrets
@@ -123,6 +123,15 @@ PARSERS = {
             *of("a", "a.", "a-", ".", "-", "xn--a.", "1.", "[", ":", first="a@"),
             *of("a", "a.", "!", first='"', last='"@example.com'),
             *of("a ", " ", first="<", last="@example.com>"),
+        ),
+    ),
+    "typed addresses": Parser(
+        typed_email,
+        LIMITS["email"],
+        True,
+        (
+            *of("\u00e9", "\u00e9.", ".", "@", "a\u0301", "\u0627", "\ufb03", "\u3002", first="a@"),
+            *of("\u00e9", "a\u0301", '"', last="@\u00e9.example"),
         ),
     ),
     "forms": Parser(

@@ -268,6 +268,15 @@ async def test_a_browser_that_keeps_no_cookies_is_told_so(world):
     assert told not in (await visitor.get(SENT)).text
 
 
+async def test_an_international_address_is_the_one_of_its_ascii_form(world):
+    """By which a business is registered; letters with accents before the @ are refused in words."""
+    visitor = Visitor(world)
+    token = await asked(world, visitor, email="info@bücher.example")
+    assert "info@xn--bcher-kva.example" in (await visitor.get(f"/sign-in/{token}")).text
+    refused = await visitor.post("/sign-in", email="zoë@bücher.example")
+    assert (refused.status_code, "without accents before the @" in refused.text) == (400, True)
+
+
 async def test_whoever_asks_too_often_is_told_of_the_limit(world):
     """By the same words before and after it, which tell nothing of the address."""
     visitor, shown = Visitor(world), set[str]()

@@ -10,7 +10,7 @@ from service.core.errors import Refusal
 from service.facts.partners import Partner, TeamMember
 from service.http.bodies import AnyRequest
 from service.http.router import OneOffRouter
-from service.http.scalars import email_fault
+from service.http.scalars import email_fault, typed_email
 from service.ledger.events import KEY_MISSING
 from service.pages.console.frame import ACCOUNT, CONSOLE, console_page
 from service.pages.gate import Member, member_cause, member_of
@@ -60,7 +60,7 @@ def members_router(
     @post(opt={"page": Page("approved")})
     async def add(request: AnyRequest, partner_id: PathText) -> Html:
         """Add a colleague."""
-        email = form_of(request).get("email", "")
+        email = typed_email(form_of(request).get("email", ""))
         fault = email_fault(email)
         if fault is not None:
             return await shown(request, email, (fault,))
