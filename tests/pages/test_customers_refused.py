@@ -334,7 +334,10 @@ async def test_a_returned_link_takes_signing_in(world):
     posted = await stranger.post(path, company_name="Theirs")
     assert (posted.status_code, posted.headers["location"]) == (303, f"/sign-in?next={path}")
     other = await Visitor(world).sign_in("partner@example.com")
-    refused(await other.get(path), 403, "onboarding_needs_sign_in")
+    told = await other.get(path)
+    assert (told.status_code, f'href="/sign-in?next={path}"' in told.text) == (403, True)
+    for words in ("partner@example.com", "n…@example.com", "Sign in with a different address"):
+        assert words in told.text
     refused(await other.post(path, company_name="Theirs"), 403, "onboarding_needs_sign_in")
     person = await Visitor(world).sign_in("New@Example.com")
     assert (await person.get(path)).status_code == 200

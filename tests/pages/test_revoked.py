@@ -74,6 +74,10 @@ async def test_customers_and_the_team_see_that_a_partner_is_revoked(world):
     own = f"/account/{entity_id}/{partner_id}"
     pages = [(visitor, "/account"), (visitor, own), (staff, f"/backoffice/entities/{entity_id}")]
 
+    for path in ("/account", own):
+        assert f"{own}/disconnect" in (await visitor.get(path)).text
+    assert "Those it creates" in (await visitor.get(own)).text
+
     async def is_shown(word):
         return [word in (await one.get(path)).text for one, path in pages]
 
@@ -90,4 +94,7 @@ async def test_customers_and_the_team_see_that_a_partner_is_revoked(world):
             assert "There is nothing for you to do" in answer.text
             assert "Ask the partner" not in answer.text
         refused(await visitor.get(f"{path}x"), 400, code)
+    for path in ("/account", own):
+        assert f"{own}/disconnect" not in (await visitor.get(path)).text
+    assert "Those it creates" not in (await visitor.get(own)).text
     assert "Connected since" not in (await visitor.get(own)).text

@@ -68,7 +68,8 @@ def account_router(
                 "partners": [
                     {
                         "name": await partner_name(row["partner_id"]),
-                        "is_approved": await is_approved(row["partner_id"]),
+                        "is_connected": row["disconnected_at"] is None
+                        and await is_approved(row["partner_id"]),
                         "row": row,
                     }
                     for row in await connections.connections(entity["entity_id"])

@@ -51,7 +51,7 @@ def customer_claims_router(
             partner_id=partner_id,
             partner_name=await partner_name(partner_id),
             access=access,
-            is_approved=await is_approved(partner_id),
+            is_connected=access.connected and await is_approved(partner_id),
             claims=[(row, overviews.get(row["claim_id"])) for row in listed],
             next_page=older,
             is_first="from" not in request.query_params,

@@ -31,18 +31,11 @@ def onboarding_router(
     @get("/onboarding/{token:str}", opt={"page": Page("token")})
     async def ask(request: AnyRequest, token: PathText) -> Html:
         """Show the details as the partner sent them; or who asks, where signing in is needed."""
+        person = person_of(request)
         try:
-            with _visiting(request) as visitor:
-                invited = await commands.look(token, visitor)
-        except SignInNeeded:
-            announced = await commands.announce(token)
-            return page(
-                request,
-                "customer/onboarding_sign_in.html",
-                announced=announced,
-                partner=await profile_of(announced.partner_id),
-                token=token,
-            )
+            invited = await commands.look(token, person and person.address_hash)
+        except Refusal as refusal:
+            return await _sign_in_page(request, commands, profile_of, token, refusal)
         return await _asked(request, profile_of, invited, _filled(invited.details))
 
     @post("/onboarding/{token:str}", opt={"page": Page("token")})
@@ -100,6 +93,33 @@ def _visiting(request: AnyRequest) -> Generator[str | None]:
         if person is None and refusal.code == "onboarding_needs_sign_in":
             raise SignInNeeded from refusal
         raise
+
+
+async def _sign_in_page(
+    request: AnyRequest,
+    commands: OnboardingCommands,
+    profile_of: ProfileOf,
+    token: str,
+    refusal: Refusal,
+) -> Html:
+    """Return who asks, and whom; whoever is signed in is refused, as their address is another.
+
+    Raises any refusal but `onboarding_needs_sign_in`.
+    """
+    if refusal.code != "onboarding_needs_sign_in":
+        raise refusal
+    announced = await commands.announce(token)
+    is_refused = person_of(request) is not None
+    if is_refused:
+        request.scope["state"]["code"] = refusal.code
+    return page(
+        request,
+        "customer/onboarding_sign_in.html",
+        refusal.row.status if is_refused else 200,
+        announced=announced,
+        partner=await profile_of(announced.partner_id),
+        token=token,
+    )
 
 
 async def _asked(
