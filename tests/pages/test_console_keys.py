@@ -131,6 +131,7 @@ def test_the_reference_borrows_a_test_key(site):
         place.get_by_role("button", name="Make a test key").click()
         expect(place.get_by_role("status").first).to_contain_text("for an hour")
         tokens.append(place.get_by_label("Test key").input_value())
+        place.get_by_label("Test key").fill(f" {tokens[-1]} ")  # as it may be pasted
         place.get_by_role("button", name="Send").click()
         expect(place.locator("output.answer")).to_contain_text(status)
     assert [token.split(".")[0] for token in tokens] == [f"pk_test_{partner_id}"] * 2

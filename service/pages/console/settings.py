@@ -70,6 +70,8 @@ def settings_router(commands: PartnerCommands, proofs: Proofs) -> OneOffRouter:
             if refusal.code == "form_outdated":
                 known = await commands.look(partner_id)
                 return _shown(request, chosen, url, known, is_outdated=True)
+            if refusal.code == "partner_state":  # revoked since the form was opened
+                return lead_to(member.path)
             faults = faults_of(refusal)
             if not faults:
                 raise

@@ -109,6 +109,7 @@ for (const form of document.querySelectorAll(".try")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const { key, body } = form.elements;
+    key.value = key.value.trim();
     for (const other of keys) other.value = key.value;
     if (!TEST_KEY.test(key.value)) {
       answer.textContent = "This takes a test key, which begins with pk_test_. Keep live keys on your servers.";
