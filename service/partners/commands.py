@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import pairwise
+from types import MappingProxyType
 from typing import Concatenate, Final, NamedTuple, ParamSpec
 from uuid import UUID
 
@@ -21,7 +21,7 @@ from service.facts.partners import (
     partner_stream,
 )
 from service.ledger.encryption import DataKey
-from service.ledger.events import ERASED, Cause, Event
+from service.ledger.events import ERASED, Cause, Event, Recorded
 from service.ledger.folding import Folding
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.service_keys import ServiceKeyStore
@@ -88,6 +88,40 @@ _NAMED: Final[Folding[str | None]] = Folding(
     topics=[PartnerApplied.__name__],
 )
 """Not all topics: what only a later release knows keeps no customer from their account."""
+
+
+class _Rolled(NamedTuple):
+    """The keys that were issued, and of those that were rolled how, by the old key's id."""
+
+    issued: frozenset[str] = frozenset()
+    rolls: Mapping[str, Roll] = MappingProxyType({})
+
+
+def _rolls(before: _Rolled, past: Sequence[Recorded]) -> _Rolled:
+    issued, rolls = set(before.issued), dict(before.rolls)
+    for one in past:
+        match one.event:
+            case ApiKeyIssued(key_id=key_id):
+                issued.add(key_id)
+            case ApiKeyRevoked(partner_id=partner_id, key_id=key_id, effective_at=ends_at):
+                # A roll issues the successor and ends the old key at once; later ends are others'.
+                if key_id not in rolls and successor_id(partner_id, key_id) in issued:
+                    kept = (ends_at or one.meta.at) - one.meta.at
+                    # A moment passes between deciding on the end and recording it.
+                    nearest = min(OVERLAPS.values(), key=lambda each: abs(each - kept))
+                    rolls[key_id] = Roll(one.meta.actor, nearest)
+            case _:
+                pass
+    return _Rolled(frozenset(issued), rolls)
+
+
+_ROLLED: Final = Folding(
+    _Rolled(),
+    _rolls,
+    lambda rolled: 1 + len(rolled.issued),
+    topics=[ApiKeyIssued.__name__, ApiKeyRevoked.__name__],
+    personal=False,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,17 +379,7 @@ class PartnerCommands:
 
     async def rolled(self, partner_id: str, key_id: str) -> Roll | None:
         """Return by whom a key was rolled, and how; None if it was not."""
-        past = await self.accounts.read(partner_stream(partner_id))
-        new_key_id = successor_id(partner_id, key_id)
-        for one, following in pairwise(past):
-            issued, ends = one.event, following.event
-            if isinstance(issued, ApiKeyIssued) and issued.key_id == new_key_id:
-                assert isinstance(ends, ApiKeyRevoked)  # noqa: S101 - a roll appends both at once
-                until = ends.effective_at or one.meta.at
-                # A moment passes between deciding on the end and recording it.
-                nearest = min(OVERLAPS.values(), key=lambda each: abs(one.meta.at + each - until))
-                return Roll(one.meta.actor, nearest)
-        return None
+        return (await self.accounts.fold(partner_stream(partner_id), _ROLLED)).rolls.get(key_id)
 
     async def reset_sandbox(self, partner_id: str, epoch: int, cause: Cause) -> None:
         """Begin an epoch of a partner's sandbox; one that has begun already is left alone."""
