@@ -29,6 +29,7 @@ from service.operations.by_path import ByPath
 from service.operations.metrics import Metrics
 from service.operations.request_middleware import RequestMiddleware
 from service.operations.scrapes import Scrapes
+from service.sandbox.fixtures import Fixtures
 from tests.conformance import conforms
 from tests.databases import with_logins
 from tests.histories import History, RecordingTransport
@@ -96,6 +97,10 @@ class Partner:
         mode = more.pop("mode", "live")
         body = claim_body(entity_id, reference, **more)
         return await self.call("POST", "/claims", mode=mode, json=body)
+
+    async def sandbox(self) -> Fixtures:
+        """Return the entities of this partner's sandbox, made unless a follower has."""
+        return await self.world.service.sandbox.ensure(self.partner_id)
 
     async def connected_entity(self) -> str:
         """Return a live entity that has approved this partner's link."""
@@ -215,7 +220,6 @@ class World:
         await commands.approve(partner_id, STAFF)
         live = await commands.issue_key(partner_id, "live", STAFF)
         test = await commands.issue_key(partner_id, "test", STAFF)
-        await self.service.sandbox.ensure(partner_id)
         return Partner(self, partner_id, {"live": live.token, "test": test.token})
 
     async def connected(self) -> tuple[Partner, str]:

@@ -6,7 +6,6 @@ import pytest
 
 from service.core.ids import new_id
 from service.facts.claims import ClaimReplayMismatched
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
 from tests.memory_ledger import memory_world
@@ -265,7 +264,7 @@ async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url
 async def test_sandbox_triggers_reach_rare_errors(in_memory, code, status):
     """Decision 14: a reference is a trigger in test mode only."""
     partner = await in_memory.partner()
-    entity = fixture_ids(partner.partner_id).connected_entity_id
+    entity = (await partner.sandbox()).connected_entity_id
     answer = await partner.claim(entity, f"trigger_{code}", mode="test")
     live = await partner.claim(await partner.connected_entity(), f"trigger_{code}")
 
@@ -279,7 +278,7 @@ async def test_sandbox_triggers_reach_rare_errors(in_memory, code, status):
 async def test_what_the_sandbox_was_asked_for_is_counted_apart(in_memory):
     """By codes that no alert and no objective watches."""
     partner = await in_memory.partner()
-    entity = fixture_ids(partner.partner_id).connected_entity_id
+    entity = (await partner.sandbox()).connected_entity_id
     for code in ("internal_error", "service_unavailable"):
         await partner.claim(entity, f"trigger_{code}", mode="test")
         counted = str(list(in_memory.metrics.registry.collect()))

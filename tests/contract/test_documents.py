@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from service.facts.claims import ClaimCreated, DocumentFlagged, DocumentsAttached
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.event_feed import followed
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import fields, refused
@@ -350,7 +349,7 @@ async def test_an_upload_that_was_swept_meanwhile_is_not_linked(documents):
 async def test_an_upload_from_before_a_reset_of_the_sandbox_is_not_linked(documents):
     """Nor is one whose URL is: its prefix is the same, but it was for another claim."""
     partner = await documents.world.partner()
-    entity = fixture_ids(partner.partner_id).connected_entity_id
+    entity = (await partner.sandbox()).connected_entity_id
     ref = await documents.uploaded(partner, entity, mode="test")
     minted = await documents.mint(partner, entity, mode="test")
     await documents.world.service.partners.reset_sandbox(partner.partner_id, 1, STAFF)
@@ -390,7 +389,7 @@ async def test_an_upload_that_is_swept_during_the_check_is_not_linked(documents,
 async def test_sandbox_documents_stay_in_the_sandbox(documents):
     """Test mode works alike in its own ledger; live mode does not see its documents."""
     partner, live = await documents.world.connected()
-    test = fixture_ids(partner.partner_id).connected_entity_id
+    test = (await partner.sandbox()).connected_entity_id
     ref = await documents.uploaded(partner, test, mode="test")
     refused(await partner.claim(live, document_refs=[ref]), "document_path_invalid")
     made = await partner.claim(test, document_refs=[ref], mode="test")
@@ -407,7 +406,7 @@ async def test_sandbox_documents_stay_in_the_sandbox(documents):
 async def test_a_sandbox_trigger_fails_the_document_check(documents):
     """The trigger answers after the documents were found, as a real failure would."""
     partner = await documents.world.partner()
-    test = fixture_ids(partner.partner_id).connected_entity_id
+    test = (await partner.sandbox()).connected_entity_id
     reference = "trigger_document_verification_failed"
     ref = await documents.uploaded(partner, test, reference, mode="test")
     answer = await partner.claim(test, reference, document_refs=[ref], mode="test")

@@ -10,7 +10,6 @@ from service.events.wire import LIMIT_MAX
 from service.facts.claims import ClaimCreated
 from service.http.scalars import LIMITS
 from service.onboardings.commands import PURPOSE
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.event_feed import events, followed
 from tests.contract.refusals import fields, refused
 from tests.tables import every_row
@@ -105,7 +104,7 @@ async def test_partners_and_modes_are_told_of_their_own_alone(shared):
     one, other = await shared.partner(), await shared.partner()
     entity_id = await one.connected_entity()
     await other.connect(entity_id)
-    fixture = fixture_ids(one.partner_id).connected_entity_id
+    fixture = (await one.sandbox()).connected_entity_id
     ids = set[str]()
     for partner, mode, where in (
         (one, "live", entity_id),

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 import pytest_asyncio
 
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.refusals import fields, refused
 from tests.tables import every_row
 from tests.world import STAFF
@@ -222,7 +221,7 @@ async def test_foreign_page_tokens_are_refused_alike(shared, big_list):
     await other.connect(entity)
     second = await partner.connected_entity()
     elsewhere = (await partner.claim(second)).json()["claim_id"]
-    sandbox = fixture_ids(partner.partner_id).connected_entity_id
+    sandbox = (await partner.sandbox()).connected_entity_id
     in_test = (await partner.claim(sandbox, mode="test")).json()["claim_id"]
     foreign = [other_ids[0], elsewhere, in_test, "clm_none", ids[0].upper(), ids[0] + " "]
     answers = [await listed(partner, entity, page_token=token) for token in foreign]

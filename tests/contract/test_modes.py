@@ -3,7 +3,6 @@
 import pytest
 
 from service.facts.claims import ClaimCreated
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of
 from tests.contract.refusals import refused
 
@@ -13,7 +12,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 async def in_both(shared):
     """Return a partner with a live and a test entity."""
     partner, live = await shared.connected()
-    return partner, live, fixture_ids(partner.partner_id).connected_entity_id
+    return partner, live, (await partner.sandbox()).connected_entity_id
 
 
 async def test_the_other_modes_entity_does_not_exist(shared):

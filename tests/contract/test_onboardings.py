@@ -18,7 +18,6 @@ from service.facts.onboardings import (
 )
 from service.ledger.service_keys import token_hash
 from service.onboardings.commands import PURPOSE
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import events_of, execute
 from tests.contract.refusals import refused
 from tests.patience import eventually
@@ -334,7 +333,7 @@ async def test_mail_goes_out_unless_suppressed_or_a_test_or_a_replay(shared):
 async def test_the_sandbox_has_an_entity_in_every_state(shared):
     """Decision 14: they belong to this partner alone."""
     partner, other = await shared.partner(), await shared.partner()
-    ids = fixture_ids(partner.partner_id)
+    ids = await partner.sandbox()
     connected = await partner.claim(ids.connected_entity_id, mode="test")
 
     assert connected.status_code == 201

@@ -150,7 +150,7 @@ async def test_no_answer_is_outside_the_document(documents: Documents, mode: str
     world = documents.world
     partner = await world.partner()
     if mode == "test":
-        entities = list(await world.service.sandbox.ensure(partner.partner_id))
+        entities = list(await partner.sandbox())
     else:
         entities = [await partner.connected_entity() for _ in range(2)] + [await world.entity()]
         await partner.disconnect(entities[1])

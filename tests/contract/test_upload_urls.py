@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from service.documents.paths import EXTENSIONS, UPLOADS_OF_CLAIM_MAX
-from service.sandbox.fixtures import fixture_ids
 from tests.contract.events import execute
 from tests.contract.refusals import fields, refused
 from tests.document_store import BUCKETS, CONTENT, PDF
@@ -210,7 +209,7 @@ async def test_an_unconnected_entity_gets_no_url(documents):
 async def test_the_modes_have_a_bucket_each(documents):
     """The other mode's entity does not exist."""
     partner, live = await documents.world.connected()
-    ids = fixture_ids(partner.partner_id)
+    ids = await partner.sandbox()
     answers = {
         "live": await documents.mint(partner, live),
         "test": await documents.mint(partner, ids.connected_entity_id, mode="test"),
@@ -231,7 +230,7 @@ async def test_the_modes_have_a_bucket_each(documents):
 async def test_upload_triggers_work_in_test_mode_only(documents, code):
     """Readings: in test mode alone."""
     partner = await documents.world.partner()
-    test = fixture_ids(partner.partner_id).connected_entity_id
+    test = (await partner.sandbox()).connected_entity_id
     answer = await documents.mint(partner, test, f"trigger_{code}", mode="test")
     refused(answer, code)
     assert ("Retry-After" in answer.headers) == (answer.status_code == 503)

@@ -53,7 +53,7 @@ def test_only_an_approved_partner_has_a_sandbox(past, code):
 async def test_references_are_free_and_nothing_is_gone(world):
     """As docs/partners/sandbox.md says: three new ids; the old entity lists a reference twice."""
     partner, service = await world.partner(), world.service
-    old = fixture_ids(partner.partner_id).connected_entity_id
+    old = (await partner.sandbox()).connected_entity_id
     first = await partner.claim(old, mode="test")
     commands = SandboxCommands(service.modes["test"].ledger, service.partners, service.sandbox)
     for _ in range(2):
@@ -69,7 +69,7 @@ async def test_references_are_free_and_nothing_is_gone(world):
     assert [(one["claim_id"], one["partner_claim_id"]) for one in listed.json()["claims"]] == [
         (one.json()["claim_id"], "case-1") for one in (again, first)
     ]
-    assert len({*new, *fixture_ids(partner.partner_id)}) == 6
+    assert len({*new, *(await partner.sandbox())}) == 6
     refused = await partner.claim(new.disconnected_entity_id, mode="test")
     assert refused.json()["code"] == "partner_disconnected"
 
@@ -90,7 +90,7 @@ async def test_events_name_the_person(world):
     partner, service = await world.partner(), world.service
     test = service.modes["test"].ledger
     commands = SandboxCommands(test, service.partners, service.sandbox)
-    entity_id = fixture_ids(partner.partner_id).connected_entity_id
+    entity_id = (await partner.sandbox()).connected_entity_id
     for change in (commands.disconnect, commands.disconnect, commands.connect, commands.connect):
         await change(partner.partner_id, 0, entity_id, MEMBER)
     async with test.database.writes.connection() as connection:
@@ -107,7 +107,7 @@ async def test_nobody_drives_another_s_entity(in_memory):
     partner, other = await in_memory.partner(), await in_memory.partner()
     service = in_memory.service
     commands = SandboxCommands(service.modes["test"].ledger, service.partners, service.sandbox)
-    theirs = fixture_ids(other.partner_id)
+    theirs = await other.sandbox()
     for entity_id in (*theirs, await in_memory.entity(), "ent_none"):
         for change in (commands.connect, commands.disconnect):
             with pytest.raises(Refusal) as refused:

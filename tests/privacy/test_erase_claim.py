@@ -223,7 +223,7 @@ async def test_an_erased_claim_goes_on_through_its_stages(privacy):
 async def test_a_sandbox_claim_is_erased_in_its_ledger(privacy):
     """The live ledger does not know the claim."""
     partner = await privacy.documents.world.partner()
-    ids = await privacy.service.sandbox.ensure(partner.partner_id)
+    ids = await partner.sandbox()
     made = await partner.claim(ids.connected_entity_id, mode="test", **DETAILS)
     claim_id = made.json()["claim_id"]
     assert await privacy.parts("live").erasures.claim(claim_id) is None

@@ -78,7 +78,7 @@ class History:
         """Upload, and create a claim with it, in either mode."""
         mode, partner, entity_id = self.draw.choice(["live", "test"]), self._partner, self._entity
         if mode == "test":
-            ids = await self.world.service.sandbox.ensure(partner.partner_id)
+            ids = await partner.sandbox()
             entity_id = ids.connected_entity_id
         reference = f"with-{self.draw.randrange(30)}"
         refs = []
@@ -94,7 +94,7 @@ class History:
     async def sandbox_claim(self) -> None:
         """Create a claim and a link in test mode."""
         partner = self._partner
-        ids = await self.world.service.sandbox.ensure(partner.partner_id)
+        ids = await partner.sandbox()
         await partner.claim(ids.connected_entity_id, f"case-{self.draw.random()}", mode="test")
         body = {"partner_user_id": str(self.draw.random())}
         await partner.call("POST", "/connect-requests", mode="test", json=body)

@@ -11,7 +11,7 @@ async def test_only_a_claim_with_a_document_counts(database_url, tmp_path, store
         database = world.service.modes["test"].ledger.database
         reader = RequestsReader(database, world.service.clock)
         partner, other = await world.partner(), await world.partner()
-        ids = await world.service.sandbox.ensure(partner.partner_id)
+        ids = await partner.sandbox()
         entity_id = ids.connected_entity_id
         await documents.mint(partner, entity_id, mode="test")
         assert (await partner.claim(entity_id, mode="test")).status_code == 201
