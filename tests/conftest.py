@@ -266,17 +266,14 @@ def module_owner(module_database_url) -> Iterator[psycopg.Connection]:
 
 
 @pytest.fixture
-async def world(database_url, tmp_path) -> AsyncGenerator[World, None]:
-    """Return a running service of this test's own."""
+async def world(request, database_url, tmp_path) -> AsyncGenerator[World, None]:
+    """Return a running service of this test's own.
+
+    Nothing follows its log by itself, unless the test is marked `followed`.
+    """
     mail_dir = tmp_path / "mail"
-    async with world_on(settings_for(database_url, mail_dir), mail_dir) as one:
-        yield one
-
-
-@pytest.fixture
-async def quiet(database_url, tmp_path) -> AsyncGenerator[World, None]:
-    """Return a service of this test's own whose log nothing follows by itself."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
+    follow = request.node.get_closest_marker("followed") is not None
+    async with world_on(settings_for(database_url, mail_dir), mail_dir, follow=follow) as one:
         yield one
 
 

@@ -1,3 +1,7 @@
+import pytest
+
+
+@pytest.mark.followed
 async def test_a_claim_is_created_replayed_and_listed(world):
     """A partner creates a claim, repeats the request, and finds one claim in the list."""
     partner, entity_id = await world.connected()

@@ -10,6 +10,8 @@ from tests.dev_process import environment, run
 from tests.projections.history import number_all
 from tests.world import MASTER_KEY, PUBLIC_URL, STAFF, TEAM
 
+pytestmark = pytest.mark.followed
+
 SWAPPED = """
 alter table live.events disable trigger user;
 update live.events set state = (

@@ -12,6 +12,7 @@ from tests.world import claim_body
 pytestmark = pytest.mark.in_process("reads the log of a server of its own")
 
 
+@pytest.mark.followed
 async def test_neither_tables_nor_logs_have_a_secret(world, database_url, tmp_path):
     """That includes link tokens, and other text sent in place of a key."""
     partner, entity = await world.connected()

@@ -26,6 +26,8 @@ from tests.ledger.samples import CAUSE, sample
 from tests.patience import eventually
 from tests.world import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.followed
+
 LOOK = queries("service.operations.collectors").oldest_transaction
 START = datetime(2026, 1, 1, tzinfo=UTC)
 FACT = sample(PARTNER_LEDGER["LineageBegun"])

@@ -17,6 +17,8 @@ from tests.ledger.raw_events import RawEvent, append_with_macs
 from tests.ledger.samples import CAUSE
 from tests.numbering import number
 
+pytestmark = pytest.mark.followed
+
 LENGTH = Folding(0, lambda begin, events: begin + len(events))
 
 

@@ -15,6 +15,8 @@ from service.onboardings.commands import PURPOSE
 from tests.patience import eventually
 from tests.world import STAFF, Partner, claim_body, settings_for, world_on
 
+pytestmark = pytest.mark.followed
+
 ORDERED = """
 select e.topic from live.events as e join live.log as l using (append_id)
 where e.topic in ('ClaimCreated', 'EntityDisconnected', 'EntityConnected')

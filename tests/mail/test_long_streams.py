@@ -37,10 +37,10 @@ async def grown(world):
     return partner, entity_id, person_id
 
 
-async def test_a_notice_decodes_no_long_stream(quiet, owner):
+async def test_a_notice_decodes_no_long_stream(world, owner):
     """But its own event, and what follows the states that the process has, whoever is told."""
-    partner, entity_id, person_id = await grown(quiet)
-    service, partner_id = quiet.service, partner.partner_id
+    partner, entity_id, person_id = await grown(world)
+    service, partner_id = world.service, partner.partner_id
     key = await service.partners.issue_key(partner_id, "live", STAFF)
     await service.partners.revoke_key(partner_id, key.key_id, STAFF)
     await service.partners.change_settings(partner_id, STAFF, return_url="https://example.com/a")
@@ -48,14 +48,14 @@ async def test_a_notice_decodes_no_long_stream(quiet, owner):
     await service.passkeys.add(person_id, b"last", b"key", STAFF)
     await partner.disconnect(entity_id)
     owner.execute("delete from accounts.mail_recipients")
-    before = Counter(str(one["Subject"]) for one in mails(quiet))
-    for outbox in (await note_account_mail(quiet), await note_mail(quiet)):
+    before = Counter(str(one["Subject"]) for one in mails(world))
+    for outbox in (await note_account_mail(world), await note_mail(world)):
         steps = 1
         while steps:
             with decoded() as topics:
                 steps = await outbox.step()
             assert len(topics) <= 4, topics
-    told = Counter(str(one["Subject"]) for one in mails(quiet)) - before
+    told = Counter(str(one["Subject"]) for one in mails(world)) - before
     assert told == {
         "A live API key was issued": 2,
         "A live API key was revoked": 2,

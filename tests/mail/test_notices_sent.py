@@ -30,16 +30,16 @@ async def sent(world: World, outbox: Outbox) -> Counter[tuple[str, str]]:
     return Counter((str(one["To"]), str(one["Subject"])) for one in mails(world))
 
 
-async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
+async def test_a_partner_is_told_of_its_account_and_its_live_keys(world, owner):
     """One mail for each event, one for a roll, none for test keys; to the team as of the event."""
-    partners = quiet.service.partners
+    partners = world.service.partners
     partner_id = await partners.apply(**WORDS, email="owner@example.com")
     await partners.approve(partner_id, STAFF)
     await partners.add_member(partner_id, "colleague@example.com", STAFF)
     await partners.issue_key(partner_id, "test", STAFF)
     key = await partners.issue_key(partner_id, "live", STAFF)
-    outbox = await note_account_mail(quiet)
-    assert await sent(quiet, outbox) == {
+    outbox = await note_account_mail(world)
+    assert await sent(world, outbox) == {
         ("owner@example.com", "Your partner account is approved"): 1,
         ("owner@example.com", "A colleague was added to your team"): 1,
         ("owner@example.com", "A live API key was issued"): 1,
@@ -48,34 +48,34 @@ async def test_a_partner_is_told_of_its_account_and_its_live_keys(quiet, owner):
     }
     rolled = await partners.roll_key(partner_id, key.key_id, timedelta(hours=1), STAFF)
     await partners.revoke_key(partner_id, rolled.key_id, STAFF)
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    subjects = await sent(world, await note_account_mail(world))
     assert sum(subjects.values()) == 9
     assert subjects["owner@example.com", "A live API key was rolled"] == 1
     assert subjects["colleague@example.com", "A live API key was rolled"] == 1
     states = owner.execute("select state, count(*) from accounts.mail_outbox group by 1").fetchall()
     # A new key of a roll is told with the end of the old one.
     assert dict(states) == {"sent": 9, "shared": 4, "obsolete": 1}
-    mail = next(one for one in mails(quiet) if "rolled" in str(one["Subject"]))
+    mail = next(one for one in mails(world) if "rolled" in str(one["Subject"]))
     for part in (plain(mail), html(mail)):
         assert key.key_id in part
         assert rolled.key_id in part
         assert f"{PUBLIC_URL}/console/{partner_id}/keys" in part
 
 
-async def test_a_notice_reaches_few_of_a_large_team(quiet, owner):
+async def test_a_notice_reaches_few_of_a_large_team(world, owner):
     """The contact first; who left before is not told, and who leaves afterwards is."""
-    partners = quiet.service.partners
+    partners = world.service.partners
     partner_id = await partners.apply(**WORDS, email="owner@example.com")
     await partners.approve(partner_id, STAFF)
     for number in range(ADDRESSEES_MAX + 1):
         await partners.add_member(partner_id, f"member{number:02}@example.com", STAFF)
-    await removed(quiet, partner_id, "member03@example.com")
+    await removed(world, partner_id, "member03@example.com")
     await partners.issue_key(partner_id, "live", STAFF)
     issued = (await partners.look(partner_id)).version
-    await removed(quiet, partner_id, "member05@example.com")
-    outbox = await note_account_mail(quiet)
+    await removed(world, partner_id, "member05@example.com")
+    outbox = await note_account_mail(world)
     owner.execute("delete from accounts.mail_outbox where version <> %s", (issued,))
-    told = {to for to, _ in await sent(quiet, outbox)}
+    told = {to for to, _ in await sent(world, outbox)}
     assert told == {
         "owner@example.com",
         *(f"member{number:02}@example.com" for number in range(ADDRESSEES_MAX) if number != 3),
@@ -91,24 +91,24 @@ async def removed(world, partner_id, email):
     await world.service.partners.remove_member(partner_id, member_id, STAFF)
 
 
-async def test_whoever_removes_the_others_is_not_told_alone(quiet):
+async def test_whoever_removes_the_others_is_not_told_alone(world):
     """Of a live key the team is told that it was issued in, and everybody of who joins and leaves.
 
     So is whoever was removed, and the contact while it has no team.
     """
-    partners = quiet.service.partners
+    partners = world.service.partners
     partner_id = await partners.add("Books & Co", "contact@example.com", STAFF)
     await partners.approve(partner_id, STAFF)
     for name in ("colleague", "intruder"):
         await partners.add_member(partner_id, f"{name}@example.com", STAFF)
     await partners.issue_key(partner_id, "live", STAFF)
-    await removed(quiet, partner_id, "colleague@example.com")
+    await removed(world, partner_id, "colleague@example.com")
     key, added, gone = (
         "A live API key was issued",
         "A colleague was added to your team",
         "A colleague was removed from your team",
     )
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    subjects = await sent(world, await note_account_mail(world))
     assert subjects == {
         ("contact@example.com", "Your partner account is approved"): 1,
         ("contact@example.com", added): 1,
@@ -121,9 +121,9 @@ async def test_whoever_removes_the_others_is_not_told_alone(quiet):
     }
 
 
-async def test_a_person_is_told_of_their_passkeys(quiet):
+async def test_a_person_is_told_of_their_passkeys(world):
     """Though their sessions have ended: of the team, of a partner's, or of a business."""
-    service = quiet.service
+    service = world.service
     await service.staff.add("staff@example.com", STAFF)
     partner_id = await service.partners.add("Books & Co", "contact@example.com", STAFF)
     await service.partners.add_member(partner_id, "member@example.com", STAFF)
@@ -137,53 +137,53 @@ async def test_a_person_is_told_of_their_passkeys(quiet):
         await service.passkeys.remove(person_id, passkey.passkey_id, STAFF)
         await service.passkeys.recover(person_id, "per_helper", STAFF)
     subjects = ("A passkey was added", "A passkey was removed", "Your passkeys were removed")
-    assert await sent(quiet, await note_account_mail(quiet)) == {
+    assert await sent(world, await note_account_mail(world)) == {
         (f"{name}@example.com", subject): 1 for name in people[:-1] for subject in subjects
     }
-    assert all(f"{PUBLIC_URL}/security" in plain(one) for one in mails(quiet))
+    assert all(f"{PUBLIC_URL}/security" in plain(one) for one in mails(world))
 
 
-async def test_no_row_has_somebody_else_told_of_a_passkey(quiet, owner):
+async def test_no_row_has_somebody_else_told_of_a_passkey(world, owner):
     """Whose an address is follows from the person's id and from events."""
     for name in ("person", "other"):
-        await quiet.service.staff.add(f"{name}@example.com", STAFF)
+        await world.service.staff.add(f"{name}@example.com", STAFF)
     session, other = [
-        await session_of(quiet.service, f"{name}@example.com") for name in ("person", "other")
+        await session_of(world.service, f"{name}@example.com") for name in ("person", "other")
     ]
-    await quiet.service.passkeys.add(session.person.person_id, b"id", b"key", STAFF)
+    await world.service.passkeys.add(session.person.person_id, b"id", b"key", STAFF)
     theirs = bytes.fromhex(other.person.address_hash)
     owner.execute("update accounts.sessions set address_hash = %s", (theirs,))
-    assert await sent(quiet, await note_account_mail(quiet)) == {}
+    assert await sent(world, await note_account_mail(world)) == {}
 
 
-async def test_a_partner_is_told_of_its_return_url(quiet):
+async def test_a_partner_is_told_of_its_return_url(world):
     """Everybody of its team, when it was changed or removed; once, and of no other setting."""
-    partners = quiet.service.partners
+    partners = world.service.partners
     partner_id = await partners.apply(**WORDS, email="owner@example.com")
     await partners.approve(partner_id, STAFF, "example.com")
     await partners.change_settings(partner_id, STAFF, return_link=True)
     for url in ("https://example.com/a", "https://example.com/b"):
         await partners.change_settings(partner_id, STAFF, return_url=url)
     subject = "The page that your customers return to was changed"
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    subjects = await sent(world, await note_account_mail(world))
     assert subjects["owner@example.com", subject] == 1
     await partners.change_settings(partner_id, STAFF, suppress_email=True)
     await partners.change_settings(partner_id, STAFF, return_url="")
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    subjects = await sent(world, await note_account_mail(world))
     assert subjects["owner@example.com", subject] == 2
-    text = " ".join(plain(one) for one in mails(quiet))
+    text = " ".join(plain(one) for one in mails(world))
     assert text.count("was removed.") == 1
     assert f"{PUBLIC_URL}/console/{partner_id}/settings" in text
 
 
-async def test_a_paused_webhook_endpoint_is_told(quiet):
+async def test_a_paused_webhook_endpoint_is_told(world):
     """Unless a member paused it, or it was resumed or removed before the mail was sent.
 
     Of test mode's nobody is told, and of each of the others once a day, however often it pauses.
     """
     endpoints, partner_id = (
-        quiet.service.endpoints,
-        await quiet.service.partners.apply(**WORDS, email="owner@example.com"),
+        world.service.endpoints,
+        await world.service.partners.apply(**WORDS, email="owner@example.com"),
     )
     for name, mode, reason, then in (
         ("whe_a", "live", "failing", None),
@@ -196,36 +196,36 @@ async def test_a_paused_webhook_endpoint_is_told(quiet):
         await endpoints.disable(partner_id, name, reason, STAFF)
         if then is not None:
             await then(partner_id, name, STAFF)
-    await quiet.service.partners.approve(partner_id, STAFF)
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    await world.service.partners.approve(partner_id, STAFF)
+    subjects = await sent(world, await note_account_mail(world))
     assert subjects["owner@example.com", "A webhook endpoint was paused"] == 1
-    (mail,) = (one for one in mails(quiet) if "webhook" in str(one["Subject"]))
+    (mail,) = (one for one in mails(world) if "webhook" in str(one["Subject"]))
     assert "for three days" in plain(mail)
     assert f"{PUBLIC_URL}/console/{partner_id}/webhooks/whe_a" in plain(mail)
     for _ in range(2):
         for name in ("whe_a", "whe_b"):
             await endpoints.enable(partner_id, name, STAFF)
             await endpoints.disable(partner_id, name, "gone", STAFF)
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    subjects = await sent(world, await note_account_mail(world))
     assert subjects["owner@example.com", "A webhook endpoint was paused"] == 2
-    texts = [plain(one) for one in mails(quiet) if "webhook" in str(one["Subject"])]
+    texts = [plain(one) for one in mails(world) if "webhook" in str(one["Subject"])]
     assert [sum(f"/{name}" in text for text in texts) for name in ("whe_a", "whe_b")] == [1, 1]
 
 
-async def test_no_noise_silences_what_is_told_of_keys(quiet, owner):
+async def test_no_noise_silences_what_is_told_of_keys(world, owner):
     """They are counted by themselves: others' mails leave them alone, and they have a cap, too."""
-    partners, endpoints = quiet.service.partners, quiet.service.endpoints
+    partners, endpoints = world.service.partners, world.service.endpoints
     partner_id = await partners.apply(**WORDS, email="owner@example.com")
     await partners.approve(partner_id, STAFF)
     for number in range(PARTNER_MAX + 1):
         name = f"whe_{number}"
         await endpoints.add(partner_id, name, "live", "https://example.com/", [], STAFF)
         await endpoints.disable(partner_id, name, "failing", STAFF)
-    assert sum((await sent(quiet, await note_account_mail(quiet))).values()) == PARTNER_MAX
+    assert sum((await sent(world, await note_account_mail(world))).values()) == PARTNER_MAX
     for _ in range(KEY_LIMITS.partner + 1):
         key = await partners.issue_key(partner_id, "live", STAFF)
         await partners.revoke_key(partner_id, key.key_id, STAFF)
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    subjects = await sent(world, await note_account_mail(world))
     keys = sum(count for (_, subject), count in subjects.items() if "API key" in subject)
     assert keys == KEY_LIMITS.partner
     withheld = "select count(*) from accounts.mail_outbox where state = 'withheld'"
@@ -233,61 +233,61 @@ async def test_no_noise_silences_what_is_told_of_keys(quiet, owner):
     assert owner.execute(withheld).fetchone() == (noise + told - KEY_LIMITS.partner,)
 
 
-async def test_a_declined_application_is_told(quiet):
+async def test_a_declined_application_is_told(world):
     """The reason stays in the console."""
-    partner_id = await quiet.service.partners.apply(**WORDS, email="owner@example.com")
-    await quiet.service.partners.decline(partner_id, STAFF, "a reason")
-    subjects = await sent(quiet, await note_account_mail(quiet))
+    partner_id = await world.service.partners.apply(**WORDS, email="owner@example.com")
+    await world.service.partners.decline(partner_id, STAFF, "a reason")
+    subjects = await sent(world, await note_account_mail(world))
     assert subjects == {("owner@example.com", "Your application was declined"): 1}
-    assert "a reason" not in plain(mails(quiet)[0])
+    assert "a reason" not in plain(mails(world)[0])
 
 
-async def test_what_is_long_past_is_not_told(quiet):
+async def test_what_is_long_past_is_not_told(world):
     """Such as everything that happened before notices were sent at all."""
-    await quiet.partner()
-    later = await note_account_mail(quiet, lambda: system_clock() + timedelta(days=2))
-    assert await sent(quiet, later) == {}
+    await world.partner()
+    later = await note_account_mail(world, lambda: system_clock() + timedelta(days=2))
+    assert await sent(world, later) == {}
 
 
-async def test_only_live_and_accounts_have_subscribers_of_mail(quiet):
+async def test_only_live_and_accounts_have_subscribers_of_mail(world):
     """Test mode sends none."""
-    named = {name: [one.name for one in ones] for name, ones in quiet.service.parking.items()}
+    named = {name: [one.name for one in ones] for name, ones in world.service.parking.items()}
     assert [name for name, names in named.items() if "mail" in names] == ["accounts", "live"]
 
 
-async def test_customers_are_told_of_stages_if_they_want_it(quiet, owner):
+async def test_customers_are_told_of_stages_if_they_want_it(world, owner):
     """By their choice as of the sending; of the last stage alone, and never of the debtor."""
-    partner = await quiet.partner()
-    live = quiet.service.modes["live"]
+    partner = await world.partner()
+    live = world.service.modes["live"]
     entity_id = await live.entities.add("Bakery", "baker@example.com", None, STAFF)
     await partner.connect(entity_id)
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
     await live.claims.move(claim_id, "negotiation", STAFF)
-    assert await sent(quiet, await note_mail(quiet)) == {}
+    assert await sent(world, await note_mail(world)) == {}
     await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)
     await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)  # changes nothing
     await live.claims.move(claim_id, "proceedings", STAFF)
     await live.claims.move(claim_id, "letter_before_action", STAFF)
     owner.execute("update live.entities set name = 'Pay at once'")  # its events say what it is
     owner.execute("update live.claim_list set partner_id = 'ptn_other'")
-    subjects = await sent(quiet, await note_mail(quiet))
+    subjects = await sent(world, await note_mail(world))
     assert subjects == {("baker@example.com", "A claim of Bakery has moved to a new stage"): 1}
-    text = plain(mails(quiet)[0])
+    text = plain(mails(world)[0])
     assert "new stage: letter before action" in " ".join(text.split())
     assert f"/account/{entity_id}/{partner.partner_id}/claims/{claim_id}" in text
     assert "Debtor" not in text
     await live.claims.move(claim_id, "settled", STAFF)
-    outbox = await note_mail(quiet)
+    outbox = await note_mail(world)
     await live.entities.choose_stage_mails(entity_id, STAFF, wanted=False)
-    assert sum((await sent(quiet, outbox)).values()) == 1
+    assert sum((await sent(world, outbox)).values()) == 1
     chosen = owner.execute("select count(*) from live.events where topic = 'StageMailsChosen'")
     assert chosen.fetchone() == (2,)
 
 
-async def test_a_mail_about_a_stage_has_the_name_that_its_person_confirmed(quiet):
+async def test_a_mail_about_a_stage_has_the_name_that_its_person_confirmed(world):
     """As of the sending, from the business's events."""
-    partner = await quiet.partner()
-    live = quiet.service.modes["live"]
+    partner = await world.partner()
+    live = world.service.modes["live"]
     entity_id = await live.entities.add("Bakry", "baker@example.com", None, STAFF)
     await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)
     await partner.connect(entity_id)
@@ -299,24 +299,24 @@ async def test_a_mail_about_a_stage_has_the_name_that_its_person_confirmed(quiet
         events = [EntityCorrected(entity_id, "Bakery")]
         await transaction.append(Append(stream, len(past), events, STAFF, key))
     await live.claims.move(claim_id, "negotiation", STAFF)
-    subjects = await sent(quiet, await note_mail(quiet))
+    subjects = await sent(world, await note_mail(world))
     assert subjects == {("baker@example.com", "A claim of Bakery has moved to a new stage"): 1}
 
 
-async def test_a_row_has_nobody_told_of_anothers_claim(quiet, owner):
+async def test_a_row_has_nobody_told_of_anothers_claim(world, owner):
     """Whose the claim is follows from its events, not from a row that somebody altered."""
-    partner = await quiet.partner()
-    live = quiet.service.modes["live"]
+    partner = await world.partner()
+    live = world.service.modes["live"]
     other = await live.entities.add("Other", "other@example.com", None, STAFF)
     await live.entities.choose_stage_mails(other, STAFF, wanted=True)
     claim_id = (await partner.claim(await partner.connected_entity())).json()["claim_id"]
     owner.execute("update live.claim_list set entity_id = %s", (other,))
     await live.claims.move(claim_id, "negotiation", STAFF)
-    assert await sent(quiet, await note_mail(quiet)) == {}
+    assert await sent(world, await note_mail(world)) == {}
 
 
 @pytest.mark.parametrize("date", ["4000-01-01 BC", "-infinity", "infinity", "20000-01-01"])
-async def test_a_date_that_only_postgresql_has_holds_up_no_other_mail(quiet, owner, date):
+async def test_a_date_that_only_postgresql_has_holds_up_no_other_mail(world, owner, date):
     """It is that of a mail which somebody altered."""
     add = (
         "insert into accounts.mail_outbox"
@@ -324,15 +324,15 @@ async def test_a_date_that_only_postgresql_has_holds_up_no_other_mail(quiet, own
         " values ('altered', gen_random_uuid(), 1, %s, now() - interval '1 year')"
     )
     owner.execute(add, (date,))
-    partner = await quiet.partner()
-    await quiet.service.partners.issue_key(partner.partner_id, "live", STAFF)
-    assert sum((await sent(quiet, await note_account_mail(quiet))).values()) > 0
+    partner = await world.partner()
+    await world.service.partners.issue_key(partner.partner_id, "live", STAFF)
+    assert sum((await sent(world, await note_account_mail(world))).values()) > 0
 
 
-async def test_nothing_is_sent_under_an_id_that_does_not_follow_from_its_event(quiet, owner):
+async def test_nothing_is_sent_under_an_id_that_does_not_follow_from_its_event(world, owner):
     """Somebody who can write to the table would have a mail sent again under each new one."""
-    partner = await quiet.partner()
-    live, partners = quiet.service.modes["live"], quiet.service.partners
+    partner = await world.partner()
+    live, partners = world.service.modes["live"], world.service.partners
     await partners.add_member(partner.partner_id, "colleague@example.com", STAFF)
     await partners.issue_key(partner.partner_id, "live", STAFF)
     used, ended = [await partner.connected_entity() for _ in range(2)]
@@ -341,8 +341,8 @@ async def test_nothing_is_sent_under_an_id_that_does_not_follow_from_its_event(q
     await live.claims.move(claim_id, "negotiation", STAFF)
     await live.connections.disconnect(ended, partner.partner_id, STAFF)
     await partner.call("POST", "/onboardings", json=onboarding())
-    outboxes = [await note_mail(quiet), await note_account_mail(quiet)]
-    subjects = [await sent(quiet, outbox) for outbox in outboxes][-1]
+    outboxes = [await note_mail(world), await note_account_mail(world)]
+    subjects = [await sent(world, outbox) for outbox in outboxes][-1]
     assert len(subjects) == 8
     again = (
         "insert into {}.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)"
@@ -353,53 +353,53 @@ async def test_nothing_is_sent_under_an_id_that_does_not_follow_from_its_event(q
         for other in ("'again-' || message_id", "message_id || '.again'", "message_id || '-again'"):
             made = owner.execute(again.format(ledger, other, ledger)).rowcount
             assert made > 2
-        assert await sent(quiet, outbox) == subjects
+        assert await sent(world, outbox) == subjects
         states = f"select distinct state from {ledger}.mail_outbox where message_id ~ 'again'"  # noqa: S608 - ours
         assert owner.execute(states).fetchall() == [("obsolete",)]
 
 
-async def test_a_partner_is_told_of_a_disconnection(quiet):
+async def test_a_partner_is_told_of_a_disconnection(world):
     """Of who did it, by the business's id only if it used that; not if connected again since."""
-    partner = await quiet.partner()
-    live = quiet.service.modes["live"].connections
+    partner = await world.partner()
+    live = world.service.modes["live"].connections
     used, unused, again = [await partner.connected_entity() for _ in range(3)]
     await partner.claim(used)
     await live.disconnect(used, partner.partner_id, Cause(f"customer:{used}", STAFF.request_id))
     for entity_id in (unused, again):
         await live.disconnect(entity_id, partner.partner_id, STAFF)
     await live.connect_by_staff(again, partner.partner_id, STAFF)
-    subjects = await sent(quiet, await note_mail(quiet))
+    subjects = await sent(world, await note_mail(world))
     assert sorted(subject for _, subject in subjects) == [
         "A business has disconnected you",
         "You were disconnected from a business",
     ]
-    texts = [plain(one) for one in mails(quiet)]
+    texts = [plain(one) for one in mails(world)]
     assert len(texts) == 2
     assert [used in text for text in texts].count(True) == 1
     assert not any(unused in text for text in texts)
 
 
-async def test_moves_of_many_claims_queue_few_mails(quiet, owner):
+async def test_moves_of_many_claims_queue_few_mails(world, owner):
     """Of a business's claims with one partner: as many as its mailbox would take in a day."""
-    partner = await quiet.partner()
-    live = quiet.service.modes["live"]
+    partner = await world.partner()
+    live = world.service.modes["live"]
     entity_id = await partner.connected_entity()
     await live.entities.choose_stage_mails(entity_id, STAFF, wanted=True)
     for number in range(5):
         claim_id = (await partner.claim(entity_id, f"case-{number}")).json()["claim_id"]
         await live.claims.move(claim_id, "negotiation", STAFF)
-    await note_mail(quiet)
+    await note_mail(world)
     assert owner.execute("select count(*) from live.mail_outbox").fetchone() == (3,)
 
 
-async def test_a_notice_is_queued_once(quiet, owner):
+async def test_a_notice_is_queued_once(world, owner):
     """However often its event is handled: its id is the event's own."""
-    await quiet.partner()
-    await note_account_mail(quiet)
+    await world.partner()
+    await note_account_mail(world)
     ids = "select message_id from accounts.mail_outbox order by 1"
     queued = owner.execute(ids).fetchall()
     owner.execute("update accounts.subscriptions set position = 0 where name = 'mail'")
     subscriber = ParkingSubscriber(AccountMailSubscriber(system_clock), system_clock)
-    while await Subscription(quiet.service.accounts, subscriber).step():
+    while await Subscription(world.service.accounts, subscriber).step():
         pass
     assert (len(queued), owner.execute(ids).fetchall()) == (2, queued)

@@ -13,6 +13,7 @@ from tests.patience import eventually
 from tests.world import STAFF
 
 
+@pytest.mark.followed
 async def test_the_magic_link_is_mailed_once(world):
     """An onboarding mails its link to the person; a replay sends no mail."""
     partner = await world.partner()
@@ -26,38 +27,38 @@ async def test_the_magic_link_is_mailed_once(world):
     assert "https://api.example.com/onboarding/" in plain(mail)
 
 
-async def test_a_revoked_partners_links_stop_working(quiet):
+async def test_a_revoked_partners_links_stop_working(world):
     """Waiting mail is not sent, and a link already sent connects nobody."""
-    partner = await quiet.partner()
-    await quiet.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    partner = await world.partner()
+    await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     answer = await partner.call("POST", "/onboardings", json=onboarding())
-    await quiet.service.partners.revoke(partner.partner_id, STAFF)
-    outbox = await note_mail(quiet)
+    await world.service.partners.revoke(partner.partner_id, STAFF)
+    outbox = await note_mail(world)
     assert await outbox.step() == 1
-    assert list(quiet.mail_dir.glob("*.eml")) == []
+    assert list(world.mail_dir.glob("*.eml")) == []
     token = answer.json()["magic_link_url"].rpartition("/")[2]
     with pytest.raises(Refusal) as refused:
-        await quiet.service.modes["live"].onboardings.complete(token, "req_1")
+        await world.service.modes["live"].onboardings.complete(token, "req_1")
     assert refused.value.code == "magic_link_invalid"
 
 
-async def test_a_mail_whose_key_is_missing_is_given_up(quiet, owner):
+async def test_a_mail_whose_key_is_missing_is_given_up(world, owner):
     """Nobody erased the person: the lost address is an error, and not a mail of no use."""
-    partner = await quiet.partner()
+    partner = await world.partner()
     await partner.call("POST", "/onboardings", json=onboarding())
-    outbox = await note_mail(quiet)
+    outbox = await note_mail(world)
     owner.execute("delete from live.data_keys")
     assert await outbox.step() == 1
     assert owner.execute("select state from live.mail_outbox").fetchall() == [("failed",)]
-    assert list(quiet.mail_dir.glob("*.eml")) == []
+    assert list(world.mail_dir.glob("*.eml")) == []
 
 
-async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
+async def test_one_unreadable_mail_holds_up_no_other(world, database_url):
     """A mail whose master key is missing waits for it; the next one is sent."""
-    partner = await quiet.partner()
+    partner = await world.partner()
     first = await partner.call("POST", "/onboardings", json=onboarding("u1", "one@example.com"))
     await partner.call("POST", "/onboardings", json=onboarding("u2", "two@example.com"))
-    outbox = await note_mail(quiet)
+    outbox = await note_mail(world)
     with psycopg.connect(database_url, autocommit=True) as owner:
         owner.execute(
             "update live.data_keys set master_key_id = 'gone' where key_id = (select e.stream_id"
@@ -67,7 +68,7 @@ async def test_one_unreadable_mail_holds_up_no_other(quiet, database_url):
         )
     while await outbox.step():
         pass
-    (path,) = quiet.mail_dir.glob("*.eml")
+    (path,) = world.mail_dir.glob("*.eml")
     assert b"two@example.com" in path.read_bytes()
 
 
@@ -89,25 +90,25 @@ class Cutting:
         return False
 
 
-async def test_a_mail_is_not_to_blame_for_a_lost_connection(quiet, database_url, capsys):
+async def test_a_mail_is_not_to_blame_for_a_lost_connection(world, database_url, capsys):
     """PostgreSQL is away, which the step says; nothing calls the mail faulty."""
-    partner = await quiet.partner()
+    partner = await world.partner()
     await partner.call("POST", "/onboardings", json=onboarding())
-    outbox = replace(await note_mail(quiet), sent=Cutting(database_url))
+    outbox = replace(await note_mail(world), sent=Cutting(database_url))
     capsys.readouterr()
     with pytest.raises(LedgerUnavailable):
         await outbox.step()
     assert "mail faulty" not in capsys.readouterr().out
 
 
-async def test_blank_company_numbers_identify_nobody(quiet):
+async def test_blank_company_numbers_identify_nobody(world):
     """Two businesses with blank numbers stay separate."""
-    partner = await quiet.partner()
-    await quiet.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
+    partner = await world.partner()
+    await world.service.partners.change_settings(partner.partner_id, STAFF, return_link=True)
     one = onboarding("u1", "one@example.com") | {"company_number": " "}
     other = onboarding("u2", "two@example.com") | {"company_number": "   "}
     token = (await partner.call("POST", "/onboardings", json=one)).json()["magic_link_url"]
-    visitor = (await quiet.service.secrets.get()).lookup_email("one@example.com")
-    live = quiet.service.modes["live"].onboardings
+    visitor = (await world.service.secrets.get()).lookup_email("one@example.com")
+    live = world.service.modes["live"].onboardings
     await live.complete(token.rpartition("/")[2], "req_1", visitor=visitor)
     assert (await partner.call("POST", "/onboardings", json=other)).status_code == 201

@@ -23,26 +23,26 @@ from
 ONE_STREAM = "'00000000-0000-0000-0000-000000000001'::uuid"
 
 
-async def test_streams_take_turns(quiet, owner):
+async def test_streams_take_turns(world, owner):
     """What waits of one, however much, holds up no other's for long, before it or after it."""
-    early = await quiet.partner()
-    await quiet.service.partners.add_member(early.partner_id, "early@example.com", STAFF)
-    await note_account_mail(quiet)
+    early = await world.partner()
+    await world.service.partners.add_member(early.partner_id, "early@example.com", STAFF)
+    await note_account_mail(world)
     owner.execute("update accounts.mail_outbox set next_attempt_at = now() - interval '30 minutes'")
     owner.execute(WAITING.format(stream=ONE_STREAM, count=ENDS_MAX))
-    late = await quiet.partner()
-    await quiet.service.partners.add_member(late.partner_id, "late@example.com", STAFF)
-    outbox = await note_account_mail(quiet)
+    late = await world.partner()
+    await world.service.partners.add_member(late.partner_id, "late@example.com", STAFF)
+    outbox = await note_account_mail(world)
     for _ in range(30):  # three streams in turn, of which two have some other notices first
         assert await outbox.step() == 1
-    told = {str(one["To"]) for one in mails(quiet)}
+    told = {str(one["To"]) for one in mails(world)}
     assert told >= {"early@example.com", "late@example.com"}
 
 
-async def test_the_line_is_emptied_by_a_lone_stream_too(quiet, owner):
+async def test_the_line_is_emptied_by_a_lone_stream_too(world, owner):
     """Oldest first, as nobody else waits for a turn."""
     owner.execute(WAITING.format(stream=ONE_STREAM, count=5))
-    outbox, order = await note_account_mail(quiet), []
+    outbox, order = await note_account_mail(world), []
     waiting = "select version from accounts.mail_outbox where state = 'waiting' order by version"
     while await outbox.step():
         order.append([version for (version,) in owner.execute(waiting).fetchall()])
@@ -51,10 +51,10 @@ async def test_the_line_is_emptied_by_a_lone_stream_too(quiet, owner):
 
 @pytest.mark.parametrize("counted", [False, True], ids=["no statistics", "statistics"])
 @pytest.mark.parametrize("stream", [ONE_STREAM, "gen_random_uuid()"], ids=["one", "many"])
-async def test_a_turn_costs_the_same_however_much_waits(quiet, owner, stream, counted):
+async def test_a_turn_costs_the_same_however_much_waits(world, owner, stream, counted):
     """By a plan that was made when nothing waited, as by one for what does."""
     sql = queries("service.mail").outbox_take.on("accounts")
-    async with quiet.service.accounts.database.background.connection() as connection:
+    async with world.service.accounts.database.background.connection() as connection:
         await connection.execute("set plan_cache_mode = force_generic_plan")
         await connection.execute(f"prepare turn (timestamptz, uuid[], int, int) as {sql}")
         turn = f"execute turn (now(), '{{}}', {ENDS_MAX}, 20)"
@@ -68,9 +68,9 @@ async def test_a_turn_costs_the_same_however_much_waits(quiet, owner, stream, co
         assert node.get("Rows Removed by Filter", 0) == 0, node
 
 
-async def test_what_nobody_is_told_is_not_queued(quiet, owner):
+async def test_what_nobody_is_told_is_not_queued(world, owner):
     """Other settings than the return URL, and anything of a partner that is not approved."""
-    partners = quiet.service.partners
+    partners = world.service.partners
     words = {"company": "Books", "contact_name": "Somebody", "use": "Use", "cause": STAFF}
     partner_id = await partners.apply(**words, email="owner@example.com")
 
@@ -86,27 +86,27 @@ async def test_what_nobody_is_told_is_not_queued(quiet, owner):
     queued = "select version from accounts.mail_outbox order by version"
     await change()
     await partners.add_member(partner_id, "colleague@example.com", STAFF)
-    await note_account_mail(quiet)
+    await note_account_mail(world)
     assert owner.execute(queued).fetchall() == []
     await partners.change_settings(partner_id, STAFF, return_url="")
     await partners.approve(partner_id, STAFF)
     await change()
-    await note_account_mail(quiet)
+    await note_account_mail(world)
     versions = [version for (version,) in owner.execute(queued).fetchall()]
-    past = await quiet.service.accounts.read(partner_stream(partner_id))
+    past = await world.service.accounts.read(partner_stream(partner_id))
     told = [type(one.event).__name__ for one in past if one.version in versions]
     assert told == ["PartnerApproved", "PartnerSettingsChanged"]
     await partners.revoke(partner_id, STAFF)
     await partners.add_member(partner_id, "another@example.com", STAFF)
-    await note_account_mail(quiet)
+    await note_account_mail(world)
     assert owner.execute(queued).fetchall() == [(version,) for version in versions]
 
 
-async def test_ends_of_what_is_for_tests_are_not_queued(quiet, owner):
+async def test_ends_of_what_is_for_tests_are_not_queued(world, owner):
     """Test keys that end, lent ones among them, and test mode's endpoints that answer 410."""
-    partner = await quiet.partner()
-    partners, endpoints = quiet.service.partners, quiet.service.endpoints
-    await note_account_mail(quiet)
+    partner = await world.partner()
+    partners, endpoints = world.service.partners, world.service.endpoints
+    await note_account_mail(world)
     owner.execute("delete from accounts.mail_outbox")
     for _ in range(2):
         await partners.lend_key(partner.partner_id, STAFF)
@@ -116,19 +116,19 @@ async def test_ends_of_what_is_for_tests_are_not_queued(quiet, owner):
         name = f"whe_{mode}"
         await endpoints.add(partner.partner_id, name, mode, "https://example.com/", [], STAFF)
         await endpoints.disable(partner.partner_id, name, "gone", STAFF)
-    await note_account_mail(quiet)
+    await note_account_mail(world)
     queued = owner.execute("select stream_id, version from accounts.mail_outbox").fetchall()
     assert queued == [(endpoints_stream(partner.partner_id), 4)]
 
 
-async def test_a_row_about_a_test_key_is_obsolete(quiet, owner):
+async def test_a_row_about_a_test_key_is_obsolete(world, owner):
     """An earlier release queued them."""
-    partner = await quiet.partner()
+    partner = await world.partner()
     stream = partner_stream(partner.partner_id)
-    key = await quiet.service.partners.issue_key(partner.partner_id, "test", STAFF)
-    await quiet.service.partners.revoke_key(partner.partner_id, key.key_id, STAFF)
-    ends = (await quiet.service.partners.look(partner.partner_id)).version
-    outbox = await note_account_mail(quiet)
+    key = await world.service.partners.issue_key(partner.partner_id, "test", STAFF)
+    await world.service.partners.revoke_key(partner.partner_id, key.key_id, STAFF)
+    ends = (await world.service.partners.look(partner.partner_id)).version
+    outbox = await note_account_mail(world)
     owner.execute("delete from accounts.mail_outbox")
     for version in (ends - 1, ends):
         owner.execute(
@@ -140,4 +140,4 @@ async def test_a_row_about_a_test_key_is_obsolete(quiet, owner):
     while await outbox.step():
         pass
     states = owner.execute("select state from accounts.mail_outbox").fetchall()
-    assert (states, mails(quiet)) == ([("obsolete",)] * 2, [])
+    assert (states, mails(world)) == ([("obsolete",)] * 2, [])

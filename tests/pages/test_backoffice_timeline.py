@@ -20,6 +20,8 @@ from tests.pages.markup import PAGE_BYTES_MAX
 from tests.patience import eventually
 from tests.world import STAFF
 
+pytestmark = pytest.mark.followed
+
 CLAIMS = 2 * ENTRIES_MAX + 3
 OLDER = re.compile(r'href="(\?before=[^"]+)"')
 DRESS = ("pages.css", "pages.js", "icon.svg")

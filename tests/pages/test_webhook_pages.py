@@ -20,6 +20,8 @@ from tests.patience import eventually
 from tests.sessions import moved_in_time
 from tests.world import STAFF
 
+pytestmark = pytest.mark.followed
+
 DEVELOPER = "developer@example.com"
 URL = "https://example.com/hooks"
 ALL = dict.fromkeys(TYPES.values(), "on")

@@ -121,9 +121,9 @@ async def test_an_ended_session_is_not_revived(world, owner):
     ] * 2
 
 
-async def test_an_altered_link_signs_nobody_in(quiet, owner):
+async def test_an_altered_link_signs_nobody_in(world, owner):
     """Not with a token of one's own, nor once it has expired or was used."""
-    service = quiet.service
+    service = world.service
     await service.sign_in.ask(VICTIM, "/", BROWSER)
     ((link_id,),) = owner.execute("select link_id from accounts.sign_in_links").fetchall()
     token = (await service.secrets.get()).link_token(PURPOSE, link_id)
@@ -146,9 +146,9 @@ async def test_an_altered_link_signs_nobody_in(quiet, owner):
         await service.sign_in.redeem(token, None, BROWSER)
 
 
-async def test_a_row_makes_nobody_staff(quiet, owner):
+async def test_a_row_makes_nobody_staff(world, owner):
     """Nor brings it back who was removed: who is staff follows from the events alone."""
-    service = quiet.service
+    service = world.service
     lookup = (await service.secrets.get()).lookup_email
     await service.staff.add(VICTIM, STAFF)
     await service.staff.remove(VICTIM, STAFF)
@@ -162,14 +162,14 @@ async def test_a_row_makes_nobody_staff(quiet, owner):
     assert found == [None, None]
 
 
-async def test_a_row_makes_nobody_a_member(quiet, owner):
+async def test_a_row_makes_nobody_a_member(world, owner):
     """Of a partner's team: its pages are refused, to who was removed as well."""
-    service, partners = quiet.service, quiet.service.partners
+    service, partners = world.service, world.service.partners
     partner_id = await partners.add("Partner", "p@example.com", STAFF)
     await partners.approve(partner_id, STAFF)
     for member in (VICTIM, "other@example.com"):
         await partners.add_member(partner_id, member, STAFF)
-    visitors = [Visitor(quiet) for _ in range(2)]
+    visitors = [Visitor(world) for _ in range(2)]
     for visitor, email in zip(visitors, (VICTIM, ATTACKER), strict=True):
         await visitor.sign_in(email)
     page = f"/console/{partner_id}"
@@ -187,9 +187,9 @@ async def test_a_row_makes_nobody_a_member(quiet, owner):
     assert (before, after) == ([200, 403], [403, 403])
 
 
-async def test_a_row_gives_nobody_a_business(quiet, owner):
+async def test_a_row_gives_nobody_a_business(world, owner):
     """Whose it is follows from the event that registered it: who may approve a partner for it."""
-    live, lookup = quiet.service.modes["live"], (await quiet.service.secrets.get()).lookup_email
+    live, lookup = world.service.modes["live"], (await world.service.secrets.get()).lookup_email
     own, others = [await live.entities.add(one, one, None, STAFF) for one in (ATTACKER, VICTIM)]
     owner.execute("update live.entities set email_hash = %s", [bytes.fromhex(lookup(ATTACKER))])
     readers = live.connection_list

@@ -25,12 +25,12 @@ NO_SUBJECTS = {
 
 
 @pytest.fixture
-async def told(quiet):
+async def told(world):
     """Return a partner, its claim, and a reader of the live ledger, with nothing numbered."""
-    partner, entity_id = await quiet.connected()
+    partner, entity_id = await world.connected()
     answer = await partner.claim(entity_id, message="m")
     claim_id = answer.json()["claim_id"]
-    live = quiet.service.modes["live"]
+    live = world.service.modes["live"]
     await live.claims.move(claim_id, "negotiation", STAFF)
     return partner, entity_id, claim_id, ActivityReader(live.ledger)
 
@@ -81,14 +81,14 @@ def test_documents_and_erased_subjects_are_subjects():
     )
 
 
-async def test_a_timeline_is_complete_before_numbering_and_before_activity(told, quiet):
+async def test_a_timeline_is_complete_before_numbering_and_before_activity(told, world):
     """It joins unnumbered events, the unindexed log, and indexed rows."""
     _, _, claim_id, reader = told
-    live = quiet.service.modes["live"].ledger
+    live = world.service.modes["live"].ledger
     unnumbered = await reader.timeline(claim_id, 100)
     await number(live)
     numbered = await reader.timeline(claim_id, 100)
-    await follow(quiet.service, live)
+    await follow(world.service, live)
     indexed = await reader.timeline(claim_id, 100)
     expected = ["ClaimCreated", "FirstMessagePosted", "ClaimStageChanged"]
     assert [topics(one) for one in (unnumbered, numbered, indexed)] == [expected] * 3
@@ -98,12 +98,12 @@ async def test_a_timeline_is_complete_before_numbering_and_before_activity(told,
     assert indexed[2].data == {"claim_id": claim_id, "stage": "negotiation"}
 
 
-async def test_a_timeline_joins_what_is_indexed_and_what_is_not(told, quiet):
+async def test_a_timeline_joins_what_is_indexed_and_what_is_not(told, world):
     """One event each in activity, the log and unnumbered: each appears once."""
     _, _, claim_id, reader = told
-    live = quiet.service.modes["live"]
+    live = world.service.modes["live"]
     await number(live.ledger)
-    await follow(quiet.service, live.ledger)
+    await follow(world.service, live.ledger)
     await live.claims.move(claim_id, "proceedings", STAFF)
     await number(live.ledger)
     await live.claims.move(claim_id, "judgment", STAFF)
@@ -112,13 +112,13 @@ async def test_a_timeline_joins_what_is_indexed_and_what_is_not(told, quiet):
     assert [one.data["stage"] for one in timeline[2:]] == ["negotiation", "proceedings", "judgment"]
 
 
-async def test_the_newest_events_are_kept_where_there_are_too_many(told, quiet):
+async def test_the_newest_events_are_kept_where_there_are_too_many(told, world):
     """A limit cuts off the oldest, whatever the source."""
     _, _, claim_id, reader = told
-    live = quiet.service.modes["live"].ledger
+    live = world.service.modes["live"].ledger
     cut = [topics(await reader.timeline(claim_id, 2))]
     await number(live)
-    await follow(quiet.service, live)
+    await follow(world.service, live)
     cut.append(topics(await reader.timeline(claim_id, 2)))
     assert cut == [["FirstMessagePosted", "ClaimStageChanged"]] * 2
 
@@ -131,22 +131,22 @@ async def test_a_partners_references_are_no_subjects(told):
     assert topics(await reader.timeline(claim_id, 100)) == before
 
 
-async def test_what_only_looks_like_a_subject_hides_nothing_older(told, quiet):
+async def test_what_only_looks_like_a_subject_hides_nothing_older(told, world):
     """Where it takes up room on a page, the page says from where the next one goes on."""
     partner, entity_id, claim_id, reader = told
     await partner.claim(entity_id, claim_id)
-    await number(quiet.service.modes["live"].ledger)
+    await number(world.service.modes["live"].ledger)
     newest = await reader.wanted(claim_id, 2)
     assert [one.position for one in newest.entries] == [newest.looked_to] == [7]
     assert [one.position for one in await reader.timeline(claim_id, 2, 7)] == [5, 6]
 
 
-async def test_a_page_looks_at_a_bounded_part_of_what_is_not_indexed(told, quiet):
+async def test_a_page_looks_at_a_bounded_part_of_what_is_not_indexed(told, world):
     """It says from where the next one goes on, and together they have every event once."""
     _, _, claim_id, reader = told
-    live = quiet.service.modes["live"]
+    live = world.service.modes["live"]
     await number(live.ledger)
-    await follow(quiet.service, live.ledger)
+    await follow(world.service, live.ledger)
     for stage in ("proceedings", "judgment", "enforcement"):
         await live.claims.move(claim_id, stage, STAFF)
     await number(live.ledger)
@@ -174,10 +174,10 @@ async def test_data_that_are_none_are_shown_as_damage(told, owner):
     assert [(one.meta, one.data) for one in strange] == [(None, None)] * 2
 
 
-async def test_personal_fields_are_named_and_not_shown(told, quiet, owner):
+async def test_personal_fields_are_named_and_not_shown(told, world, owner):
     """Encrypted while their key exists, missing afterwards, and erased if this service says so."""
     _, _, claim_id, reader = told
-    live = quiet.service.ledger("live")
+    live = world.service.ledger("live")
     before = await reader.timeline(claim_id, 100)
     owner.execute("delete from live.data_keys")
     missing = await reader.timeline(claim_id, 100)
@@ -200,27 +200,27 @@ async def test_personal_fields_are_named_and_not_shown(told, quiet, owner):
     assert "Debtor" not in str(before)
 
 
-async def test_parked_events_are_in_the_timeline(told, quiet, owner):
+async def test_parked_events_are_in_the_timeline(told, world, owner):
     """Events that activity could not apply are shown."""
     _, _, claim_id, reader = told
-    live = quiet.service.modes["live"].ledger
+    live = world.service.modes["live"].ledger
     await number(live)
-    await follow(quiet.service, live)
+    await follow(world.service, live)
     (where,) = owner.execute("select originator_id from live.events where append_id = 5").fetchone()
     owner.execute("delete from live.activity where position = 7")
     owner.execute("insert into live.parked values ('activity', 7, %s, 'KeyError', now())", (where,))
     assert [one.position for one in await reader.timeline(claim_id, 100)] == [5, 6, 7]
 
 
-async def test_a_request_is_traced(told, quiet):
+async def test_a_request_is_traced(told, world):
     """The request id is a subject of every event that it caused."""
     partner, entity_id, _, reader = told
     answer = await partner.claim(entity_id, "another", message="m")
     traced = await reader.timeline(answer.headers["X-Request-Id"], 100)
     assert topics(traced) == ["ClaimCreated", "FirstMessagePosted"]
-    live = quiet.service.modes["live"].ledger
+    live = world.service.modes["live"].ledger
     await number(live)
-    await follow(quiet.service, live)
+    await follow(world.service, live)
     indexed = await reader.timeline(answer.headers["X-Request-Id"], 100)
     assert topics(indexed) == topics(traced)
 

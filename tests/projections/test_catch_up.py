@@ -21,6 +21,8 @@ from tests.patience import PATIENCE_SECONDS
 from tests.projections.brittle import META, Setting
 from tests.world import settings_for
 
+pytestmark = pytest.mark.followed
+
 BAD_STATES = {
     "unknown topic": ("NoSuchThing", {"class_version": 1, "data": {}}),
     "later version": ("PartnerApproved", {"class_version": 9, "data": {}}),

@@ -20,6 +20,8 @@ from tests.projections.history import History, number_all
 from tests.projections.rebuilding import Hammering, model, quiet, rebuild, rollback, verify
 from tests.world import settings_for, world_on
 
+pytestmark = pytest.mark.followed
+
 SHAPE = """
 select c.relname, i.indexrelid::regclass::text as index, pg_get_indexdef(i.indexrelid) as defined,
     k.conname, pg_get_constraintdef(k.oid) as enforced, c.relacl::text, c.reloptions::text,

@@ -15,6 +15,8 @@ from tests.patience import eventually
 from tests.projections.rebuilding import model, quiet, rebuild, verify
 from tests.tables import every_row
 
+pytestmark = pytest.mark.followed
+
 LIMITS = (
     "select current_setting('lock_timeout'), current_setting('statement_timeout'),"
     " current_setting('idle_in_transaction_session_timeout'),"

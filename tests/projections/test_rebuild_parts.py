@@ -27,6 +27,8 @@ from tests.projections.rebuilding import model, quiet, rebuild, verify
 from tests.tables import every_row
 from tests.world import STAFF
 
+pytestmark = pytest.mark.followed
+
 SQL = queries("service.ledger.rebuild")
 BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
 SESSIONS = """

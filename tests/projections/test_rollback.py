@@ -13,6 +13,8 @@ from tests.projections.history import number_all
 from tests.projections.rebuilding import model, quiet, rebuild, rollback, verify
 from tests.world import STAFF
 
+pytestmark = pytest.mark.followed
+
 MIGRATIONS = {
     "alter table live.connections add column note text not null default ''": (
         "connections: column note text not null default ''::text"

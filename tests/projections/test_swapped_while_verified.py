@@ -12,6 +12,8 @@ from tests.patience import PATIENCE_SECONDS
 from tests.projections.history import number_all
 from tests.projections.rebuilding import model, rebuild, rollback
 
+pytestmark = pytest.mark.followed
+
 
 @pytest.fixture
 async def database(world, claims):  # noqa: ARG001 - to read
