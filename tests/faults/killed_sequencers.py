@@ -3,12 +3,13 @@
 The parent never touches the database: it forks a sequencer into each slot, kills it with SIGKILL
 at a random time, and forks the next, so that hundreds of deaths take seconds. It prints
 `{"kills": […], "mid_batch": …}`: the deaths of each slot, and how many met a batch half done; it
-ends when both are as many as was asked for.
-Run as `python -m tests.faults.killed_sequencers DATABASE_URL LEDGER KILLS_EACH MID_BATCH`.
+ends when both are as many as was asked for. Run as
+`python -m tests.faults.killed_sequencers DATABASE_URL LEDGER MASTER_KEY KILLS_EACH MID_BATCH`.
 """
 
 import asyncio
 import base64
+import gc
 import json
 import mmap
 import os
@@ -26,7 +27,6 @@ from service.ledger.sequencer import Sequencer
 from service.ledger.service_keys import ServiceKeyStore
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import die_with_parent
-from tests.world import MASTER_KEY
 
 SLOTS = 3
 LIFE_SECONDS_MAX = 0.1
@@ -60,11 +60,13 @@ class Marking(Sequencer):
         return await super()._number(connection, head, floor)
 
 
-async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -> None:
+async def number_for_ever(
+    url: str, schema: str, master_key: str, shared: mmap.mmap, slot: int
+) -> None:
     """Number whatever arrives, as a worker does."""
     database = Database(url, schema, pool_size=1, deadline=PATIENCE_SECONDS)
     await database.open()
-    master_keys = MasterKeys([base64.b64decode(MASTER_KEY)])
+    master_keys = MasterKeys([base64.b64decode(master_key)])
     secrets = ServiceKeyStore(database, master_keys).get  # the ledger is that of accounts
     ledger = Ledger(database, {}, [], master_keys, system_clock, secrets)
     await ledger.event_keys()
@@ -76,7 +78,7 @@ async def number_for_ever(url: str, schema: str, shared: mmap.mmap, slot: int) -
             sys.stderr.write(f"{type(error).__name__} {error}\n")
             done = 0
         if not done:
-            await asyncio.sleep(0.001)
+            await asyncio.sleep(0.004)
 
 
 @dataclass
@@ -84,8 +86,8 @@ class Slot:
     """A slot in which one sequencer succeeds another."""
 
     number: int
-    url: str
-    schema: str
+    where: tuple[str, str, str]
+    """The database's URL, the schema, and the master key."""
     shared: mmap.mmap
     pid: int = 0
     kills: int = 0
@@ -103,7 +105,7 @@ class Slot:
         if self.pid == 0:
             die_with_parent()
             try:
-                asyncio.run(number_for_ever(self.url, self.schema, self.shared, self.number))
+                asyncio.run(number_for_ever(*self.where, self.shared, self.number))
             finally:
                 os._exit(1)
 
@@ -133,10 +135,11 @@ class Slot:
         self.mid_batch += self.shared[self.number] == IN_BATCH
 
 
-def main(url: str, schema: str, kills_each: int, mid_batch: int) -> dict[str, object]:
+def main(where: tuple[str, str, str], kills_each: int, mid_batch: int) -> dict[str, object]:
     """Kill every slot's sequencer at least so many times; return what happened."""
     shared = mmap.mmap(-1, SLOTS)
-    slots = [Slot(number, url, schema, shared) for number in range(SLOTS)]
+    slots = [Slot(number, where, shared) for number in range(SLOTS)]
+    gc.freeze()  # a fork's collector would touch, and so copy, every page
     for slot in slots:
         slot.fork()
     while (
@@ -145,7 +148,7 @@ def main(url: str, schema: str, kills_each: int, mid_batch: int) -> dict[str, ob
     ):
         for slot in slots:
             slot.look(time.monotonic())
-        time.sleep(0.0005)
+        time.sleep(0.001)
     for slot in slots:
         slot.kill()
     return {
@@ -155,4 +158,6 @@ def main(url: str, schema: str, kills_each: int, mid_batch: int) -> dict[str, ob
 
 
 if __name__ == "__main__":
-    sys.stdout.write(json.dumps(main(*sys.argv[1:3], *map(int, sys.argv[3:]))))
+    sys.stdout.write(
+        json.dumps(main((sys.argv[1], sys.argv[2], sys.argv[3]), *map(int, sys.argv[4:])))
+    )

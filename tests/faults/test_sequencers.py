@@ -25,7 +25,7 @@ from tests.faults.clusters import check_log, settled
 from tests.ledger.samples import CAUSE, plain
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import bound
-from tests.world import settings_for
+from tests.world import MASTER_KEY, settings_for
 
 KILLS_EACH = 50
 MID_BATCH = 25
@@ -94,7 +94,7 @@ async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path, monkey
 
 async def _kill_sequencers(url):
     command = [sys.executable, "-m", "tests.faults.killed_sequencers"]
-    command += [login_url(url, "accounts"), "accounts"]
+    command += [login_url(url, "accounts"), "accounts", MASTER_KEY]
     process = await asyncio.create_subprocess_exec(
         *bound([*command, str(KILLS_EACH), str(MID_BATCH)], signal.SIGKILL),
         cwd=ROOT,
@@ -117,7 +117,7 @@ async def _append_until(killing, ledger):
     sequencer = Sequencer(ledger)
     while not killing.done():
         if (await sequencer.lag()).waiting >= WAITING_MAX:
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.02)
             continue
         async with ledger.transaction() as transaction:
             await transaction.append(Append(stream, version, [APPROVED], CAUSE))
