@@ -289,7 +289,7 @@ async def test_writers_and_readers_notice_nothing_of_rebuilds(world, claims, own
     Each claim that was answered is in the new table once.
     """
     async with Hammering(world, *claims) as people:
-        for _ in range(3):
+        for _ in range(2):  # the second puts away the rows that the first has kept
             for name in ("claim_list", "connections", "connect_links", "activity"):
                 done = await rebuild(database_url, model(world, name), if_equal=True)
                 assert done.compared.total == 0, done.compared.differences
