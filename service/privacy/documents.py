@@ -92,7 +92,7 @@ class StoredDocuments:
     async def _take(self, names: Sequence[str]) -> set[str]:
         """Take uploads from everybody but the caller; return those to which claims refer.
 
-        Whoever makes a claim locks its stream, too, and then finds no row to link.
+        Whoever makes a claim locks its stream, too, and then finds that they were taken.
         """
         async with self._ledger.transaction(background=BACKGROUND_SECONDS) as transaction:
             rows = await transaction.fetch(_SQL.streams_of_uploads, names)

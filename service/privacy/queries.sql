@@ -356,8 +356,9 @@ select staff_id as subject, stream_id from ledger.staff where staff_id = any($1:
 select distinct claim_stream from ledger.uploads where storage_path = any($1::text[])
 
 -- name: take_uploads
--- Nobody can link these uploads any more. Their objects are deleted next.
-delete from ledger.uploads where storage_path = any($1::text[])
+-- Nobody can link these uploads any more. Their objects are deleted next, and the rows by the next sweep:
+-- it also finds what an erasure left that was cut off, and what came back through a URL.
+update ledger.uploads set swept_at = now() where storage_path = any($1::text[]) and swept_at is null
 
 -- name: unclaimed_uploads
 -- Which of some paths ($1) are those of no claim: none refers to them, and none was created for which

@@ -177,8 +177,8 @@ async def test_a_clock_that_is_ahead_sweeps_nothing(documents, monkeypatch):
     assert await objects(documents) == [ref["storage_path"]]
 
 
-async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
-    """A marked upload cannot be claimed; the next sweep deletes it, however young it is."""
+async def test_an_interrupted_sweep_is_finished_by_the_next(documents, owner):
+    """A marked upload cannot be claimed; the next sweep deletes it once its URL has expired."""
     partner, entity = await documents.world.connected()
     for call in ("under", "delete"):
         ref = await documents.uploaded(partner, entity)
@@ -193,6 +193,8 @@ async def test_an_interrupted_sweep_is_finished_by_the_next(documents):
         answer = await partner.claim(entity, document_refs=[ref])
         assert (answer.status_code, answer.json()["code"]) == (400, "document_not_uploaded"), call
         assert (len(await objects(documents)), await uploads(documents)) == (1, 1), call
+        assert await swept(documents, ahead=timedelta(days=-7)) == [], call
+        owner.execute("update live.uploads set minted_at = now() - interval '61 minutes'")
         (one,) = await swept(documents, ahead=timedelta(days=-7))
         left = (await objects(documents), await uploads(documents))
         assert (one.is_gone, *left) == (True, [], 0), call

@@ -1,5 +1,7 @@
 """Erasing an entity: look-ups, links, onboardings, waiting mail, and its claims on request."""
 
+from datetime import timedelta
+
 import psycopg
 import pytest
 
@@ -8,6 +10,7 @@ from service.archive.port import ArchiveUnavailable
 from service.cli.erasing import erase_subject
 from service.cli.target import Target
 from service.core.errors import Refusal
+from service.documents.sweep import Sweep
 from service.facts.entities import entity_stream
 from service.ledger.events import ERASED
 from service.onboardings.commands import PURPOSE
@@ -16,6 +19,7 @@ from service.privacy.erase import DocumentsRemain
 from service.privacy.erasures import Subject
 from service.storage.port import StorageUnavailable
 from tests.privacy.links import labelled_link
+from tests.progress import Shown
 from tests.sessions import session_of
 from tests.world import STAFF
 
@@ -231,6 +235,39 @@ async def test_what_is_stored_of_no_claim_goes_with_the_claims(privacy, owner):
     assert set(await live.storage.store.under("entities/")) == {other["storage_path"]}
     claim = await partner.claim(entity_id, "never", document_refs=[never])
     assert claim.json()["code"] == "document_not_uploaded"
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+async def test_a_sweep_takes_what_an_erasure_left_of_no_claim(privacy, owner, monkeypatch, is_away):
+    """What comes back through its URL, or stays because storage fails, is not forgotten."""
+    live = privacy.service.modes["live"]
+    partner, entity_id = await privacy.documents.world.connected()
+    minted = await privacy.documents.mint(partner, entity_id)
+    assert (await privacy.documents.put(minted)).status_code == 200
+    if is_away:
+        monkeypatch.setattr(live.storage.store, "delete", _unavailable)
+        with pytest.raises(DocumentsRemain):
+            await privacy.erase_entity(entity_id, with_claims=True)
+        monkeypatch.undo()
+    else:
+        await privacy.erase_entity(entity_id, with_claims=True)
+        assert (await privacy.documents.put(minted)).status_code == 200
+
+    async def none_listed(_claims):
+        return ()
+
+    def sweep():
+        before = privacy.service.clock() - timedelta(hours=1)
+        return Sweep(live.ledger, live.storage.store, before, none_listed, dry_run=False)
+
+    assert await sweep().run(Shown()) == []  # its URL may still be valid
+    owner.execute("update live.uploads set minted_at = now() - interval '61 minutes'")
+    assert [one.is_gone for one in await sweep().run(Shown())] == [True]
+    assert await live.storage.store.under("entities/") == {}
+
+
+async def _unavailable(*_given):
+    raise StorageUnavailable("away")
 
 
 async def test_documents_of_a_later_claim_stay(privacy, monkeypatch):
