@@ -5,6 +5,7 @@ still stored.
 """
 
 from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +15,7 @@ from service.documents.naming import Listed, named_aside, named_in_log
 from service.facts.entities import entity_stream
 from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
-from service.storage.port import ObjectStore, StoredObject
+from service.storage.port import NoBucket, ObjectStore, StoredObject
 
 PAGE: Final = 1_000
 """Objects that are looked up at once."""
@@ -75,10 +76,12 @@ async def known_to_nobody(
 ) -> Collection[str]:
     """Return the names of objects that no row and no event knows, in their order.
 
-    The log is read only where there are some that no row knows. Raises StorageUnavailable and
-    ArchiveUnavailable.
+    The log is read only where there are some that no row knows. Without a bucket there are none.
+    Raises StorageUnavailable and ArchiveUnavailable.
     """
-    names = {one.name async for one in unknown(ledger, store, before)}
+    names = set[str]()
+    with suppress(NoBucket):
+        names = {one.name async for one in unknown(ledger, store, before)}
     if not names:
         return []
     sought = {name.encode() for name in names}

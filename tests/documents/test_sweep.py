@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from service.cli.documents import sweep
+from service.cli.documents import verify as verify_command
 from service.cli.target import Target
 from service.core.clock import system_clock
 from service.documents.sweep import AnotherSweep, Orphan, StillLinked, Sweep, Swept
@@ -265,6 +266,13 @@ async def test_objects_that_nobody_knows_are_found_and_swept_on_request(document
     done = await sweeping.run(Shown())
     assert ([one.is_gone for one in done], sweeping.unknown) == ([True, True], 2)
     assert sorted(await objects(documents)) == sorted([elsewhere, "entities/a-file", linked_path])
+
+
+async def test_without_a_bucket_nothing_is_unknown(world):
+    """Where documents are not used, `documents verify` finds no fault."""
+    assert verify_command.callback is not None
+    answer = await unwrap(verify_command.callback)(Target(world.service, STAFF))
+    assert answer == {"documents": 0, "erased": 0, "findings": []}
 
 
 async def test_what_only_an_event_knows_is_not_unknown(documents, owner):
