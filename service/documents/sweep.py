@@ -20,7 +20,7 @@ from uuid import UUID
 
 from service.core.progress import Advance, Show
 from service.documents.naming import Listed, named_aside, named_in_log
-from service.documents.unknown import of_entities, unknown
+from service.documents.unknown import FOUND_MAX, of_entities, unknown
 from service.ledger.decoding import Unread
 from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
@@ -139,9 +139,13 @@ class Sweep:
             last = page[-1]["storage_path"]
 
     async def _unknown(self) -> list[Orphan]:
-        objects = [one.name async for one in unknown(self._ledger, self._store, self._before)]
-        ours = await of_entities(self._ledger, objects)
-        self.unknown = len(objects) - len(ours)
+        ours = list[str]()
+        async for names in unknown(self._ledger, self._store, self._before):
+            of_page = await of_entities(self._ledger, names)
+            self.unknown += len(names) - len(of_page)
+            ours += of_page
+            if len(ours) >= FOUND_MAX:
+                break
         return [Orphan(path, None) for path in ours]
 
     async def _remove(self, upload: Orphan) -> Swept:

@@ -20,7 +20,7 @@ from service.storage.port import NoBucket, ObjectStore, StoredObject
 PAGE: Final = 1_000
 """Objects that are looked up at once."""
 FOUND_MAX: Final = 100_000
-"""Objects that are kept in memory; more are found once these are dealt with."""
+"""About how many names are kept in memory; more are found once these are dealt with."""
 
 _SQL = queries("service.documents")
 
@@ -39,24 +39,18 @@ async def pages(
         yield page
 
 
-async def unknown(
-    ledger: Ledger, store: ObjectStore, before: datetime
-) -> AsyncIterator[StoredObject]:
-    """Yield the first objects that no row of a ledger knows.
+async def unknown(ledger: Ledger, store: ObjectStore, before: datetime) -> AsyncIterator[list[str]]:
+    """Yield the names of objects that no row of a ledger knows, a page at a time.
 
     Those whose paths were minted since `before` are left out: rows are read after the listing, and
     an upload may be under way.
     """
-    fetch, found = ledger.database.background.fetch, 0
+    fetch = ledger.database.background.fetch
     async for page in pages(store, paths.ALL):
-        known = {row["path"] for row in await fetch(_SQL.known, [one.name for one in page])}
-        for one in page:
-            minted_at = paths.minted_at(one.name)
-            if one.name not in known and (minted_at is None or minted_at < before):
-                yield one
-                found += 1
-                if found == FOUND_MAX:
-                    return
+        names = [one.name for one in page]
+        known = {row["path"] for row in await fetch(_SQL.known, names)}
+        minted_at = {name: paths.minted_at(name) for name in names if name not in known}
+        yield [name for name, at in minted_at.items() if at is None or at < before]
 
 
 async def of_entities(ledger: Ledger, names: Sequence[str]) -> list[str]:
@@ -81,7 +75,10 @@ async def known_to_nobody(
     """
     names = set[str]()
     with suppress(NoBucket):
-        names = {one.name async for one in unknown(ledger, store, before)}
+        async for few in unknown(ledger, store, before):
+            names.update(few)
+            if len(names) >= FOUND_MAX:
+                break
     if not names:
         return []
     sought = {name.encode() for name in names}

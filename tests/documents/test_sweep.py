@@ -268,6 +268,21 @@ async def test_objects_that_nobody_knows_are_found_and_swept_on_request(document
     assert sorted(await objects(documents)) == sorted([elsewhere, "entities/a-file", linked_path])
 
 
+async def test_what_is_left_alone_hides_nothing_that_comes_after_it(documents, owner, monkeypatch):
+    """Objects of another installation are as many as they like: those of this one are swept."""
+    for module in ("unknown", "sweep"):
+        monkeypatch.setattr(f"service.documents.{module}.FOUND_MAX", 1)
+    await documents.uploading()
+    owner.execute("delete from live.uploads")
+    signer = documents.world.service.modes["live"].storage.signer
+    url, _, headers = await signer.sign("entities/0", PDF, len(CONTENT))
+    put = await documents.http.put(url, headers=dict(headers), content=CONTENT)
+    assert put.status_code == 200, put.text
+    sweeping = sweep_of(documents, with_unknown=True)
+    assert [one.is_gone for one in await sweeping.run(Shown())] == [True]
+    assert (sweeping.unknown, await objects(documents)) == (1, ["entities/0"])
+
+
 async def test_without_a_bucket_nothing_is_unknown(world):
     """Where documents are not used, `documents verify` finds no fault."""
     assert verify_command.callback is not None
