@@ -27,7 +27,7 @@ HOURS_MIN: Final = 1
 
 @team_command
 async def verify(target: Target) -> Fields:
-    """Compare every linked document with storage; exits with 1 if any is missing or changed.
+    """Compare linked documents with storage; exits with 1 if any is missing, changed or unknown.
 
     Documents of erased claims must be gone: they are counted separately, and reported if they
     remain. So are objects that no row and no event knows, once no upload URL for them is valid: a
