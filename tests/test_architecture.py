@@ -71,7 +71,6 @@ WHOLE_STREAMS = {
     "service/partners/reviews.py save": TEAM_ALONE,
     "service/people/staff.py list": TEAM_ALONE,
     "service/people/staff.py newest_stream": TEAM_ALONE,
-    "service/privacy/held.py events": A_LINK,
 }
 """Where all events of a stream are decoded at once, and why they are few."""
 OUTAGE = re.compile(r"\bLedger(Error|Unavailable)\b")

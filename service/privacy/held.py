@@ -4,18 +4,21 @@ The log is read for it, as for an erasure: a row of a read model hides nothing a
 """
 
 from collections.abc import AsyncIterator, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 
 from service.core.progress import Show
 from service.facts.catalogue import PARTNER_LEDGER
-from service.facts.connections import link_stream
+from service.facts.connections import ConnectLinkIssued, link_stream
 from service.ledger.aside import set_aside
 from service.ledger.database import Row
-from service.ledger.decoding import StoredEvent, StoredRow, Unread
-from service.ledger.erased import erased
+from service.ledger.decoding import StoredEvent, StoredRow, Unread, decode
+from service.ledger.encryption import DataKey
+from service.ledger.erased import erased, told
 from service.ledger.events import Recorded
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Ledger, Transaction
@@ -70,27 +73,39 @@ class HeldData:
 
         `links` are those that an entity redeemed. `show` is called for the log.
         """
-        ledger, key = self._ledger, str(self._subject.stream_id)
+        ledger, own = self._ledger, {self._subject.stream_id}
+        key = str(self._subject.stream_id)
         with show(f"reading {ledger.name}", await appended(ledger), unit="events") as advance:
             async for rows in each_of(ledger, _TOPICS, advance, told=key):
-                for held in await self._opened(rows):
+                for held in await self._opened(rows, own):
                     yield held
         async for number, stored in set_aside(ledger, key):
-            for held in await self._opened([stored], f"set aside {number}, "):
+            for held in await self._opened([stored], own, f"set aside {number}, "):
                 yield held
-        for link_id in links:
-            for recorded in await ledger.read(link_stream(ledger.name, link_id)):
-                if recorded.event.personal:
-                    yield _held(recorded)
+        streams = {link_stream(ledger.name, one) for one in links}
+        fetch, topic = ledger.database.background.fetch, ConnectLinkIssued.__name__
+        for held in await self._opened(await told(fetch, list(streams), topic), streams):
+            yield held
 
     async def _opened(
-        self, rows: Sequence[Row] | Sequence[StoredEvent], before: str = ""
+        self,
+        rows: Sequence[Row] | Sequence[StoredEvent],
+        keys: AbstractSet[UUID],
+        before: str = "",
     ) -> list[HeldEvent]:
+        """Return what these keys open, no others: a partner's reference may have a key's id."""
         if not rows:
             return []
         async with self._ledger.transaction(background=SECONDS_MAX) as transaction:
             ours = list(rows) if before else await self._ours(transaction, rows)
-            recorded = await transaction.decode(ours, unread=self.unread)
+            opened = await transaction.data_keys(keys)
+
+            async def opening(_asked: AbstractSet[UUID]) -> dict[UUID, DataKey]:
+                return opened
+
+            recorded = await decode(
+                self._ledger.codec, opening, ours, personal=True, unread=self.unread
+            )
         return [held for one in recorded if (held := _held(one, before)).fields]
 
     async def _ours(self, transaction: Transaction, rows: Sequence[StoredRow]) -> list[StoredRow]:
