@@ -38,7 +38,7 @@ from service.ledger.events import ERASED, Cause, Meta, Recorded, Unreadable
 from service.ledger.ledger import AppendConflict, Ledger, Transaction
 from service.ledger.limits import BACKGROUND_LOCK_SECONDS
 from service.ledger.scan import placed
-from service.ledger.sql import queries
+from service.ledger.sql import Sql, queries
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
 from service.privacy.aside import begun_aside
@@ -58,6 +58,7 @@ _SQL = queries("service.privacy")
 _LOCK = queries("service.ledger").lock
 _CLAIM = queries("projections.claim_list").by_id
 _ERASE_ENTITY = queries("projections.connections").erase_entity
+_ERASE_STAFF = queries("projections.staff").erase
 
 
 class Subject(NamedTuple):
@@ -358,6 +359,10 @@ class Erasures:
             mail = 0
             if subject.kind in ("claim", "entity"):
                 mail = await self._clear(transaction, subject)
+            elif subject.kind == "staff":
+                await transaction.fetch(_SQL.hold_staff)
+                gone = [subject.stream_id], [self._clock()]
+                await self._clear_beside(transaction, "staff", _ERASE_STAFF, *gone)
             await execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
             genuine = await self._genuine()
             links = await self._lock_entity(transaction, subject, known_links, genuine)
@@ -407,7 +412,8 @@ class Erasures:
         mailbox = await self._mailbox(transaction, subject)
         await transaction.fetch(_SQL.forget_recipient, subject.subject_id, mailbox)
         await transaction.fetch(_SQL.hold_tables)
-        await self._clear_beside(transaction, subject)
+        gone = [subject.subject_id], [ERASED]
+        await self._clear_beside(transaction, "entities", _ERASE_ENTITY, *gone)
         return len(mail)
 
     async def _mailbox(self, transaction: Transaction, subject: Subject) -> list[bytes]:
@@ -438,19 +444,21 @@ class Erasures:
             raise KeysRemain(f"the database did not destroy {count}: {why}", len(remaining))
         return len(gone)
 
-    async def _clear_beside(self, transaction: Transaction, subject: Subject) -> None:
-        """Clear the tables that a rebuild builds or keeps, which may hold names and hashes.
+    async def _clear_beside(
+        self, transaction: Transaction, name: str, sql: Sql, *arguments: Sequence[object]
+    ) -> None:
+        """Clear the tables of this name that a rebuild builds or keeps: they have names and hashes.
 
         The live tables are held meanwhile, so that no rebuild swaps them.
         """
         for schema in (f"{self._ledger.name}_next", f"{self._ledger.name}_previous"):
-            table = await transaction.fetchrow(_SQL.exists, f"{schema}.entities")
+            table = await transaction.fetchrow(_SQL.exists, f"{schema}.{name}")
             if table is not None and table["found"]:
-                statement, connection = _ERASE_ENTITY.on(schema), transaction.connection
+                connection = transaction.connection
                 # A rebuild may drop the table at this moment.
                 with suppress(UndefinedTableError):
                     async with transaction_on(connection):  # a savepoint
-                        await connection.execute(statement, [subject.subject_id], [ERASED])
+                        await connection.execute(sql.on(schema), *arguments)
 
     async def _lock_entity(
         self,

@@ -197,6 +197,10 @@ where
 -- still take an upload, which the next sweep finds by its row.
 delete from ledger.uploads where claim_stream = $1 and minted_at < $2
 
+-- name: hold_staff
+-- Keeps rebuilds from swapping what the erasure of a member of the team clears.
+lock table ledger.staff in row exclusive mode
+
 -- name: hold_tables
 -- Keeps rebuilds from swapping what an erasure clears. It waits for one that does, and holds no lock that
 -- claims need meanwhile.

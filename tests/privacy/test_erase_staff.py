@@ -60,6 +60,25 @@ async def test_an_erased_address_can_join_the_team_again(privacy):
     assert await staff.find(EMAIL) is None
 
 
+async def test_tables_that_a_rebuild_keeps_are_cleared_of_a_member(privacy, owner):
+    """Those that it is building, too."""
+    service = privacy.service
+    target, staff_id = Target(service, STAFF), await service.staff.add(EMAIL, STAFF)
+    await service.staff.remove(EMAIL, STAFF)
+    schemas = {"accounts_next", "accounts_previous"}
+    for schema in schemas:
+        owner.execute(f"create schema {schema}")
+        owner.execute(f"grant usage on schema {schema} to claim_ledger_accounts")
+        owner.execute(f"create table {schema}.staff (like accounts.staff)")
+        owner.execute(f"insert into {schema}.staff table accounts.staff")
+        owner.execute(f"grant select, update on {schema}.staff to claim_ledger_accounts")
+    before = {place.kind for place in await privacy.found(EMAIL)}
+    member = await find_subject(target, privacy.listed, "staff", staff_id)
+    await erase_subject(target, *member, "case 1", with_claims=False)
+    assert before > schemas
+    assert await privacy.found(EMAIL) == []
+
+
 async def test_a_member_in_the_list_is_erased_again_after_a_restore(privacy):
     """Also one whom the backup has on the team: their key is a finding until then."""
     service = privacy.service
