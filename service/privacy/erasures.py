@@ -159,6 +159,10 @@ class Erasures:
         for stream, event, _ in await genuine.search(self._ledger, (StaffAdded,), staff_id, show):
             if isinstance(event, StaffAdded) and event.staff_id == staff_id:
                 return Subject("staff", staff_id, stream)
+        async for _, stored in set_aside(self._ledger, staff_id):
+            event, _ = self._ledger.codec.decode(*stored[2:6])
+            if isinstance(event, StaffAdded) and event.staff_id == staff_id:
+                return Subject("staff", staff_id, stored.stream_id)
         return None
 
     async def is_on_the_team(self, member: Subject) -> bool:

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from service.cli import documents
+from service.cli.erasing import erase_subject, find_subject
 from service.cli.target import Target
 from service.documents.verify import verify
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
@@ -88,6 +89,21 @@ async def test_a_business_is_found_and_erased(privacy, partner, owner):
     live = privacy.service.modes["live"].ledger
     with pytest.raises(TakeBackRefused, match="destroyed by an erasure"):
         await take_back(live, await aside(privacy, "EntityRegistered"), "hidden", STAFF)
+
+
+async def test_a_member_of_the_team_is_erased(privacy, owner):
+    """By the id that is found; the address can join the team again."""
+    target, staff = Target(privacy.service, STAFF), privacy.service.staff
+    staff_id = await staff.add(EMAIL, STAFF)
+    await staff.remove(EMAIL, STAFF)
+    owner.execute("select accounts.set_aside_events(array_agg(append_id)) from accounts.events")
+    (found,) = {one.subject for one in await privacy.found(EMAIL) if one.kind == "event"}
+    member = await find_subject(target, privacy.listed, "staff", staff_id)
+    done = await erase_subject(target, *member, "case 1", with_claims=False)
+    assert (found, done.erased.is_new, done.erased.keys) == (staff_id, True, 1)
+    assert await privacy.found(EMAIL) == []
+    assert await staff.add(EMAIL, STAFF) != staff_id
+    assert len((await staff.list()).members) == 1
 
 
 async def test_a_claim_is_erased_by_its_id_with_its_documents(privacy, partner, entity_id, owner):
