@@ -20,6 +20,7 @@ from uuid import UUID
 from asyncpg import LockNotAvailableError, UndefinedTableError
 
 from service.core.clock import Clock
+from service.core.errors import Refusal
 from service.core.progress import Show
 from service.entities.commands import business_locks
 from service.facts.claims import ClaimCreated
@@ -258,9 +259,12 @@ class Erasures:
 
         `links` are those that the log has of an entity.
 
-        Raises ArchiveUnavailable when it could not be listed, and KeysRemain where the database
-        keeps a key: then nothing was erased.
+        Raises ArchiveUnavailable when it could not be listed, KeysRemain where the database keeps a
+        key, and Refusal `staff_present` for whoever is on the team, perhaps again since somebody
+        was asked: then nothing was erased.
         """
+        if subject.kind == "staff" and await self.is_on_the_team(subject):
+            raise Refusal("staff_present")
         async with self._ledger.transaction() as transaction:
             genuine = await self._genuine()
             keys = [subject.stream_id, *await self._links(transaction, subject, links, genuine)]

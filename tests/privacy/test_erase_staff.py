@@ -60,6 +60,18 @@ async def test_an_erased_address_can_join_the_team_again(privacy):
     assert await staff.find(EMAIL) is None
 
 
+async def test_whoever_joins_the_team_again_meanwhile_is_not_erased(privacy):
+    """Nor is anything listed: reapplying the list would take them off the team later."""
+    target, staff = Target(privacy.service, STAFF), privacy.service.staff
+    staff_id = await staff.add(EMAIL, STAFF)
+    await staff.remove(EMAIL, STAFF)
+    member = await find_subject(target, privacy.listed, "staff", staff_id)
+    again = await staff.add(EMAIL, STAFF)
+    with pytest.raises(Refusal, match="staff_present"):
+        await erase_subject(target, *member, "case 1", with_claims=False)
+    assert (await staff.find(EMAIL), await privacy.listed.names()) == (again, [])
+
+
 async def test_tables_that_a_rebuild_keeps_are_cleared_of_a_member(privacy, owner):
     """Those that it is building, too."""
     service = privacy.service
