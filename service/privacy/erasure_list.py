@@ -25,6 +25,9 @@ _WITH_MAC: Final = re.compile(rb'(.*),"mac":"([0-9a-f]{64})"\}\n', re.DOTALL)
 
 Kind = Literal["claim", "entity", "link", "staff"]
 
+_ONCE_WITHOUT_MAC: Final[Collection[Kind]] = ("claim", "entity")
+"""What releases listed that made no MACs yet."""
+
 
 class ListedErasure(msgspec.Struct, frozen=True, kw_only=True):
     """A requested erasure. It holds nothing personal.
@@ -81,7 +84,8 @@ class ErasureList:
     ) -> None:
         """`archive` is a place that no restore of the database touches.
 
-        Entries without a MAC are read only where `takes_without_mac`: earlier releases made none.
+        Entries without a MAC are read only where `takes_without_mac`, and of what earlier releases,
+        which made none, could erase.
         """
         self._archive = archive
         self._secrets = secrets
@@ -133,6 +137,10 @@ class ErasureList:
         """Raise EntryUnreadable unless this service wrote an entry, under this name."""
         found = _WITH_MAC.fullmatch(content)
         if found is None:
+            if entry.kind not in _ONCE_WITHOUT_MAC:
+                raise EntryUnreadable(
+                    f"{name} has no MAC: no release wrote one of a {entry.kind} so"
+                )
             if not self._takes_without_mac:
                 raise WithoutMac(name, entry)
         elif not hmac.compare_digest(await self._mac(name, found[1] + b"}"), found[2].decode()):

@@ -317,6 +317,22 @@ async def test_an_entry_that_the_service_did_not_write_changes_nothing(privacy):
         await privacy.listed.read(f"{name}-none.json")
 
 
+async def test_no_release_listed_a_link_or_a_member_without_a_mac(privacy, owner):
+    """Such an entry is of nobody here, whoever trusts the archive: even a partner's key stays."""
+    await labelled_link(await privacy.documents.world.partner())
+    both = "select key_id from live.data_keys union all select key_id from accounts.data_keys"
+    keys = owner.execute(both).fetchall()
+    for key, kind, ledger in zip(keys, ("link", "staff"), ("live", "accounts"), strict=True):
+        given = {"ledger": ledger, "kind": kind, "subject": "x", "data_keys": key}
+        entry = ListedErasure(**given, reason="x", at=privacy.service.clock())
+        await privacy.service.archive.put(entry.name, msgspec.json.encode(entry) + b"\n")
+    privacy.takes_without_mac = True
+    done, faults = await reapplied(privacy)
+    assert (done, len(faults)) == ([], 2)
+    assert all("has no MAC: no release" in one.fault for one in faults)
+    assert owner.execute(both).fetchall() == keys
+
+
 async def test_an_entry_of_an_earlier_release_is_applied_on_demand(privacy):
     """It has no MAC; one whose MAC does not hold is never applied. Once applied, it is no fault."""
     claim_ids = await cut_off(privacy)
