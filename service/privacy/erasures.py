@@ -26,7 +26,7 @@ from service.entities.commands import business_locks
 from service.facts.claims import ClaimCreated
 from service.facts.connections import ConnectLinkRedeemed, connection_stream, link_stream
 from service.facts.entities import EntityRegistered, entity_stream
-from service.facts.people import StaffAdded
+from service.facts.people import StaffAdded, StaffRemoved
 from service.facts.privacy import PersonalDataErased
 from service.ledger.aside import Fetch, set_aside
 from service.ledger.binding import UnboundEvent
@@ -168,8 +168,19 @@ class Erasures:
 
     async def is_on_the_team(self, member: Subject) -> bool:
         """Return whether the address of whoever is or was on the team is on it, by any id."""
-        past = await self._ledger.read(member.stream_id)
-        return bool(past) and isinstance(past[-1].event, StaffAdded)
+        async with self._ledger.transaction() as transaction:
+            return bool(await self._present(transaction, member, await self._genuine()))
+
+    async def _present(
+        self, transaction: Transaction, member: Subject, genuine: Genuine
+    ) -> set[str]:
+        """Return the id by which somebody is on the team, if they are."""
+        ids = {StaffAdded: set[str](), StaffRemoved: set[str]()}
+        for topic, found in ids.items() if member.kind == "staff" else ():
+            for _, event, _ in await genuine.told(transaction, [member.stream_id], topic):
+                if isinstance(event, (StaffAdded, StaffRemoved)):
+                    found.add(event.staff_id)
+        return ids[StaffAdded] - ids[StaffRemoved]
 
     async def named(self, entity: Subject, show: Show) -> Named:
         """Return the claims and links that events of this service say are an entity's.
@@ -387,8 +398,12 @@ class Erasures:
                 versions[subject.stream_id] = facts["version"]
             await genuine.note_others(transaction, subjects)
             event = partial(PersonalDataErased, reason=reason)
+            # A restore may have somebody back on the team.
+            ended = [
+                StaffRemoved(one) for one in await self._present(transaction, subject, genuine)
+            ]
             appends = [
-                Append(one, versions[one], [event(subject=name, data_key=one)], cause)
+                Append(one, versions[one], [*ended, event(subject=name, data_key=one)], cause)
                 for one, name in subjects.items()
             ]
             recorded = await transaction.append(*appends) if appends else []

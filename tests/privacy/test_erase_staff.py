@@ -7,7 +7,10 @@ from service.cli.erasing import erase_subject, find_subject, unlisted
 from service.cli.keys_at_rest import verify_all
 from service.cli.target import Target
 from service.core.errors import Refusal
+from service.facts.people import StaffAdded, StaffRemoved
+from service.facts.privacy import PersonalDataErased
 from service.privacy.erasure_list import ListedErasure
+from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.privacy.reapplied import reapplied
 from tests.progress import Shown
 from tests.sessions import session_of
@@ -72,6 +75,22 @@ async def test_whoever_joins_the_team_again_meanwhile_is_not_erased(privacy):
     assert (await staff.find(EMAIL), await privacy.listed.names()) == (again, [])
 
 
+async def test_what_another_wrote_stops_no_erasure_of_a_member(privacy, owner):
+    """It is named, as for other subjects."""
+    target, staff = Target(privacy.service, STAFF), privacy.service.staff
+    staff_id = await staff.add(EMAIL, STAFF)
+    await staff.remove(EMAIL, STAFF)
+    with owner.transaction():  # no event gets a number meanwhile: none is set aside
+        owner.execute("select size from accounts.head for update")
+        member = await privacy.parts("accounts").erasures.staff_by_log(staff_id, Shown())
+        foreign = RawEvent(member.stream_id, 3, "StaffAdded", b"{}")
+        await write_foreign(privacy.service.accounts, foreign)
+        found = await find_subject(target, privacy.listed, "staff", staff_id)
+        done = await erase_subject(target, *found, "case 1", with_claims=False)
+    assert (done.erased.is_new, done.erased.keys) == (True, 1)
+    assert {(one.stream_id, one.version) for one in done.unread} == {foreign[:2]}
+
+
 async def test_tables_that_a_rebuild_keeps_are_cleared_of_a_member(privacy, owner):
     """Those that it is building, too."""
     service = privacy.service
@@ -106,6 +125,8 @@ async def test_a_member_in_the_list_is_erased_again_after_a_restore(privacy):
     assert ([one.changed for one in done], faults) == ([True], [])
     assert (after["faulty_keys"], after["lost_keys"]) == ([], [])
     assert (await service.staff.list(), await service.staff.find(EMAIL)) == (([], []), None)
+    past = [type(one.event) for one in await service.accounts.read(member.stream_id)]
+    assert past == [StaffAdded, StaffRemoved, PersonalDataErased]  # whoever acts later is accused
     assert await privacy.found(EMAIL) == []
     modes = service.privacy(privacy.listed).values()
     assert await unlisted(modes) == 0
