@@ -1,6 +1,8 @@
 """The process that starts the API's workers: Granian's, with what its stop can miss."""
 
 import asyncio
+import select
+import sys
 import threading
 import time
 from collections import Counter
@@ -111,8 +113,13 @@ class MainProcess(MPServer):
             self.main_loop_interrupt.clear()
 
     def _kill_silent(self, waited_seconds: float) -> None:
-        """Kill each worker that shows no heartbeat any more; it is then one that has ended."""
-        for nr in self._heartbeats.silent_after(waited_seconds):
+        """Kill each worker that shows no heartbeat any more; it is then one that has ended.
+
+        None where nobody reads our lines: whoever writes one waits for that, and so would those
+        that we started instead.
+        """
+        silent = self._heartbeats.silent_after(waited_seconds)
+        for nr in silent if silent and _is_read() else ():
             process = self.wrks[nr].inner  # by `kill` of the worker itself, we would expect its end
             log.error("a process of the API hangs and is killed", pid=process.pid)
             process.kill()
@@ -146,6 +153,11 @@ class MainProcess(MPServer):
         worker = super()._spawn_worker(idx, target, beating)
         worker.__class__ = _Worker
         return worker
+
+
+def _is_read() -> bool:
+    """Return whether stdout, which has the lines of our log, takes another one at once."""
+    return bool(select.select([], [sys.stdout], [], 0)[1])
 
 
 def _beating(heartbeats: Heartbeats, nr: int, load: Callable[[], object]) -> object:

@@ -7,8 +7,11 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from functools import partial
+from select import PIPE_BUF
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from granian.constants import Interfaces
@@ -216,6 +219,26 @@ def test_who_does_not_beat_for_as_long_as_we_waited_is_silent():
     for _ in range(2):
         assert heartbeats.silent_after(SILENT_SECONDS_MAX - BEAT_SECONDS) == []
         assert heartbeats.silent_after(BEAT_SECONDS) == [0]
+
+
+def test_nobody_is_killed_who_waits_for_the_reader_of_the_log(server, monkeypatch):
+    """As where a terminal holds its output back: who came instead would wait, too."""
+    kill_silent, killed = server._kill_silent, []  # noqa: SLF001 - as its loop does each second
+    server.wrks = [SimpleNamespace(inner=SimpleNamespace(pid=1, kill=lambda: killed.append(1)))]
+    monkeypatch.setattr(Heartbeats, "silent_after", lambda *_: [0])
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    with os.fdopen(reads, "rb") as reader, os.fdopen(writes, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        monkeypatch.setattr(main_process, "log", Mock())
+        held = 0
+        with suppress(BlockingIOError):
+            while True:
+                held += os.write(writes, bytes(PIPE_BUF))
+        kill_silent(SILENT_SECONDS_MAX)
+        assert (killed, len(reader.read(held))) == ([], held)
+        kill_silent(SILENT_SECONDS_MAX)
+        assert killed == [1]
 
 
 def test_it_does_not_start_without_all_of_them(server, monkeypatch):
