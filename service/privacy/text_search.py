@@ -31,7 +31,7 @@ class Sought:
             if value == self._hash_text or self._in_text.search(_folded(value)):
                 yield path
         elif isinstance(value, bytes):
-            if value == self._hash or self._in_text.search(_text(value)):
+            if value == self._hash or self._in_text.search(self._text(value)):
                 yield path
         elif isinstance(value, Mapping):
             for name, one in value.items():
@@ -47,6 +47,14 @@ class Sought:
             return True
         return self._in_json.search(_folded(text)) is not None
 
+    def _text(self, value: bytes) -> str:
+        if self._hash is not None:
+            return _folded(value.decode(errors="replace"))
+        try:  # a name may be two letters, which the random bytes of a hash have by chance
+            return _folded(value.decode())
+        except UnicodeDecodeError:
+            return ""
+
     def _of_entry(self, name: Any, one: object, path: str) -> Iterator[str]:  # noqa: ANN401 - any JSON
         """Search names too: partners choose names of fields where a schema lets them."""
         if isinstance(name, str) and self._in_text.search(_folded(name)):
@@ -54,10 +62,6 @@ class Sought:
             yield from self.paths(one, f"{path}.(a name)" if path else "(a name)")
         else:
             yield from self.paths(one, f"{path}.{name}" if path else str(name))
-
-
-def _text(value: bytes) -> str:
-    return _folded(value.decode(errors="replace"))
 
 
 def _folded(text: str) -> str:

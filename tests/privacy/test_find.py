@@ -139,6 +139,13 @@ def test_a_name_is_found_within_a_text(text, is_there):
     assert list(sought.paths({"x": text.encode()})) == (["x"] if is_there else [])
 
 
+def test_a_short_name_is_not_found_in_a_hash():
+    """Nor in other bytes that are no text, where an address still is."""
+    assert list(Sought("li").paths(b"\xffli")) == []
+    assert list(Sought("li").paths(b"Li")) == [""]
+    assert list(Sought("li@example.com", HASH).paths(b"\xff li@example.com")) == [""]
+
+
 def test_every_personal_field_has_a_subject():
     """Each event with personal fields names whose they are: `find` shows it, and keys are lost."""
     events = (ACCOUNTS | PARTNER_LEDGER).values()
