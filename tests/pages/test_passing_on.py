@@ -137,6 +137,8 @@ async def test_customers_return_to_the_website_that_the_team_verified(world):
     for website, host in (("example.net", None), (None, "app.example.com")):
         await partners.verify_website(partner_id, STAFF, website)
         assert await offered() == host
+        told = "Customers see no button" in (await developer.get(settings)).text
+        assert told is (host is None)
     await partners.revoke(partner_id, STAFF)
     assert await offered() is None
 

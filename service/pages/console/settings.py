@@ -16,7 +16,7 @@ from service.pages.shell import faults_of, lead_to
 from service.pages.site_map import Html, Page, PathText
 from service.pages.visit import expected_version, form_of
 from service.partners.commands import PartnerCommands
-from service.partners.wire import ReturnUrl
+from service.partners.wire import ReturnUrl, leads_to
 
 SETTINGS = {"page": Page("member", "console.nav.settings", ACCOUNT)}
 
@@ -105,6 +105,7 @@ def _shown(
         member=chosen,
         return_url=return_url,
         known=known,
+        leads_elsewhere=not leads_to(known.return_url or "", known.verified_website),
         version=known.settings_version if version is None else version,
         saved=not (is_back or is_outdated) and "saved" in request.query_params,
         asked=asked,
