@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from select import PIPE_BUF
@@ -194,8 +195,8 @@ def test_a_worker_that_hangs_is_killed_and_replaced():
             return int(re.findall(r'"pid":(\d+)', line)[0])
 
         try:
-            hangs, _ = said("beats"), said("beats")
-            os.kill(hangs, signal.SIGSTOP)
+            said("beats")
+            hangs = _stopped(lambda: said("beats"))
             while said("a process of the API hangs and is killed") != hangs:
                 pass  # another one had no processor for as long
             said("beats")
@@ -204,6 +205,15 @@ def test_a_worker_that_hangs_is_killed_and_replaced():
         finally:
             process.kill()
     assert process.returncode == 0
+
+
+def _stopped(beats: Callable[[], int]) -> int:
+    """Stop a process that `beats` returns; one that had no processor may be killed by now."""
+    while True:
+        process_id = beats()
+        with suppress(ProcessLookupError):
+            os.kill(process_id, signal.SIGSTOP)
+            return process_id
 
 
 def test_who_does_not_beat_for_as_long_as_we_waited_is_silent():

@@ -241,6 +241,19 @@ async def test_a_website_is_verified_after_the_approval(world, staff):
     assert (await partners.look(partner_id)).verified_website is None
 
 
+async def test_a_saved_note_takes_no_colleagues_website_back(world, staff):
+    """The form has the website as they left it, so that it is not verified again by the way."""
+    partners = world.service.partners
+    partner_id = await partners.add("Books", "p@example.com", STAFF)
+    await partners.approve(partner_id, STAFF, "example.com")
+    page = f"/backoffice/partners/{partner_id}"
+    form = forms_of((await staff.get(page)).text, page)[f"{page}/review"]
+    await partners.verify_website(partner_id, STAFF, None)
+    answer = await staff.post(f"{page}/review", **form.posted({**form.fields, "note": "Mine."}))
+    assert words.text("backoffice.partner.saved_decided") in answer.text
+    assert forms_of(answer.text, page)[f"{page}/website"].fields["website"] == ""
+
+
 async def test_a_decision_saves_the_review(world, staff):
     """What was written beside it is not lost; where a colleague saved another, nothing is done.
 

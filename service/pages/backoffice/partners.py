@@ -114,7 +114,9 @@ async def partner_page(
     if is_outdated or is_saved:
         seen = await context.reviews.look(partner_id, sent.review_version)
         sent = _on_stored(sent, seen.review, review)
-    is_decided |= is_saved and sent.version != partner.status_version
+    if is_saved and sent.version != partner.status_version:
+        # Their button was not the website's: a later press of it would undo a colleague's decision.
+        is_decided, sent = True, sent._replace(website=partner.verified_website or "")
     if is_decided:
         sent = sent._replace(version=partner.status_version)
     return backoffice_page(
