@@ -27,6 +27,8 @@ _WHY = {
     "InvalidSchemaNameError": _NOT_MIGRATED,
     "UndefinedTableError": _NOT_MIGRATED,
     "NotMigrated": _NOT_MIGRATED,
+    "TargetServerAttributeNotMatched": "PostgreSQL takes no writes: it is a standby, or somebody "
+    "set it read-only.",
     "InsufficientPrivilegeError": "The database user lacks a privilege that the service needs, or "
     "a policy would hide rows from it: `audit verify` shows more.",
     "SequencingTimeout": "Events wait for their numbers: another process holds the log's head. "

@@ -119,7 +119,7 @@ async def test_a_pass_waits_for_no_second_connection_of_its_kind(database_url, t
     """With one for the background work of each ledger, which each pass holds, all of them end."""
     settings = settings_for(database_url, tmp_path)
     async with world_on(settings, tmp_path, follow=False, background_size=1) as world:
-        await world.partner()
+        await (await world.partner()).sandbox()
         for ledger in world.service.ledgers:
             await Sequencer(ledger).number_committed()
         passes = [world.service.slices(ledger.name) for ledger in world.service.ledgers]
