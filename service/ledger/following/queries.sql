@@ -78,7 +78,7 @@ from ledger.subscriptions as s
 order by s.name
 
 -- name: status_read_only
--- Whether this session may write nothing, and whether that is as its server is a standby.
+-- Whether a connection may write nothing, and whether its server is a standby.
 select current_setting('transaction_read_only')::bool as is_read_only, pg_is_in_recovery() as is_standby
 
 -- name: status_set_aside
