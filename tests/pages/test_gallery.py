@@ -26,7 +26,7 @@ RUN_AXE = """runOnly => axe.run({
 })"""
 """Nothing is preloaded: of these rules, none needs it. Nor is a selector made of each element that
 is looked at: what is found is named by its HTML."""
-WIDTHS = (1280, 360)
+WIDTHS = (360, 1280)
 NARROWEST = 320
 """What WCAG 1.4.10 asks for: 1280 pixels at a zoom of 400 %."""
 MEASURES = {
@@ -68,6 +68,21 @@ MEASURES = {
 }
 """What a screen of some width shows that does not fit it: functions that return 0 or [] else."""
 WIDER, _, TABLES, *_ = MEASURES
+SCREENS = {1280: tuple(MEASURES), NARROWEST: (WIDER, TABLES), 360: tuple(MEASURES)}
+LEAVE_TWO_OF_A_KIND = r"""() => {
+    for (const { rows } of document.querySelectorAll('tbody')) {
+        const seen = {}
+        for (const row of [...rows].slice(0, -1)) {
+            const kind = row.outerHTML
+                .replace(/>[^<]*[^\s<][^<]*/g, '>text')
+                .replace(/(datetime|href|value)="[^"]+"/g, '$1')
+            seen[kind] = (seen[kind] ?? 0) + 1
+            if (seen[kind] > 2) row.remove()
+        }
+    }
+}"""
+"""Rows that differ in texts, times, links and values alone are the same to axe-core, which takes
+seconds for 180 of them. Two are left, where what should be unique would be seen, and the last."""
 NO_PAGES = {
     "/console",
     "/console/{partner_id:str}/claims.csv",
@@ -88,18 +103,19 @@ def test_pages_are_light_and_axe_finds_nothing(who: str | None, shots: list[Shot
         visit(shot, filled, page)
         _weigh(page, filled.site.url)
         assert _alike(page) == [], shot.name
+        for width, names in SCREENS.items():
+            page.set_viewport_size({"width": width, "height": 800})
+            assert _misfits(page, names) == {}, f"{shot.name}, {width} pixels"
+        if page.locator(".scroll > table").count():
+            plain = plain or _without_scripts(page, filled)
+            _measure_without_scripts(plain, page.url, shot)
+        page.evaluate(LEAVE_TWO_OF_A_KIND)
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 800})
-            assert _misfits(page) == {}, f"{shot.name}, {width} pixels"
             page.emulate_media(color_scheme="light")
             assert _violations(page, tags=LEVELS) == [], f"{shot.name}, {width} pixels, light"
             page.emulate_media(color_scheme="dark")
             assert _violations(page, rules=COLOURS) == [], f"{shot.name}, {width} pixels, dark"
-        page.set_viewport_size({"width": NARROWEST, "height": 800})
-        assert _misfits(page, [WIDER, TABLES]) == {}, f"{shot.name}, {NARROWEST} pixels"
-        if page.locator(".scroll > table").count():
-            plain = plain or _without_scripts(page, filled)
-            _measure_without_scripts(plain, page.url, shot)
 
 
 def test_an_open_menu_stays_on_the_screen(filled: Filled):
