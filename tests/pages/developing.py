@@ -1,7 +1,10 @@
 """What a partner's people do before a console test begins."""
 
+from typing import Any
+
 from playwright.sync_api import Page
 
+from service.app.bootstrap import Service
 from tests.pages.site import Site
 from tests.world import STAFF
 
@@ -18,17 +21,35 @@ def apply(site: Site, page: Page, email: str, company: str = "Ledger Books") -> 
     return page.url.rpartition("/")[2]
 
 
-def approved(site: Site, page: Page, email: str | None = None) -> str:
-    """Return the id of a partner whose member is signed in on the page."""
-    partner_id = apply(site, page, email or site.mailbox())
-    site.do(lambda service: service.partners.approve(partner_id, STAFF))
-    return partner_id
+def approved(site: Site, email: str) -> str:
+    """Return the id of a partner that this person has applied for, without a browser."""
+
+    async def act(service: Service) -> str:
+        partner_id = await service.partners.apply(
+            company="Ledger Books",
+            contact_name="Dev Eloper",
+            use="To refer our customers.",
+            email=email,
+            website="www.example.com",
+            cause=STAFF,
+        )
+        await service.partners.approve(partner_id, STAFF)
+        return partner_id
+
+    return site.do(act)
 
 
-def developer(site: Site) -> tuple[Page, str]:
+def developer(site: Site, **options: Any) -> tuple[Page, str]:
     """Return the page of a member who is signed in, and the id of their approved partner."""
-    page = site.visitor()
-    return page, approved(site, page)
+    page, email = site.visitor(**options), site.mailbox()
+    partner_id = approved(site, email)
+    site.sign_in(page, email)
+    return page, partner_id
+
+
+def issued(site: Site, partner_id: str) -> str:
+    """Return the token of a new live key, issued without a browser."""
+    return site.do(lambda service: service.partners.issue_key(partner_id, "live", STAFF)).token
 
 
 def issue(page: Page, partner_id: str, mode: str) -> str:

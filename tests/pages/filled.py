@@ -74,7 +74,7 @@ class Filled:
         """Return a page in a new profile, signed in as one of PEOPLE."""
         page = self.site.visitor(**options)
         if who is not None:
-            self.site.sign_in(page, PEOPLE[who], "/sign-in/sent")
+            self.site.sign_in(page, PEOPLE[who])
         return page
 
     def connect_link(self, key: str = "", **more: Any) -> str:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import httpx
+import psycopg
 from playwright.sync_api import Browser, BrowserContext, Page, Response
 
 from service.app.bootstrap import Service
@@ -114,6 +115,13 @@ class Site:
             verify=NO_TLS,
         )
 
+    def logged(self, request_id: str) -> None:
+        """Wait until a call is logged, which takes a second or two."""
+        noted = "select 1 from {}.requests where request_id = %(id)s"
+        either = " union all ".join(noted.format(mode) for mode in ("live", "test"))
+        with psycopg.connect(self.database_url, autocommit=True) as connection:
+            until(lambda: connection.execute(either, {"id": request_id}).fetchone(), look=0.1)
+
     def mailed_link(self, to: str, kind: str) -> str:
         """Return the link in the newest mail to an address; its path begins with `kind`."""
         return until(lambda: self._newest_link(to, kind), lambda: f"{kind} to {to}", look=0.05)
@@ -158,10 +166,8 @@ class Site:
         self.failed.append("\n".join([answered, *logged[-1:]]))
         response.frame.page.context.close()
 
-    def sign_in(
-        self, page: Page, email: str, path: str = "/account", *, by_passkey: bool = True
-    ) -> None:
-        """Begin a session for a visitor without a mail, and open a page.
+    def sign_in(self, page: Page, email: str, path: str = "", *, by_passkey: bool = True) -> None:
+        """Begin a session for a visitor without a mail, and open a page if one is given.
 
         Links by mail are limited by address and by network; tests that are not about them would
         meet the limits together.
@@ -171,7 +177,8 @@ class Site:
             return (await session_of(service, email, by_passkey=by_passkey)).token
 
         self.keep(page, COOKIE, self.do(begin))
-        page.goto(path)
+        if path:
+            page.goto(path)
 
     def keep(self, page: Page, name: str, value: str) -> None:
         """Set a cookie of ours in a visitor's browser."""

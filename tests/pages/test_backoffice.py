@@ -22,7 +22,7 @@ def team(site):
     email = site.mailbox()
     staff_id = site.do(lambda service: service.staff.add(email, STAFF))
     page = site.visitor()
-    site.sign_in(page, email, "/backoffice")
+    site.sign_in(page, email)
     return page, f"staff:{staff_id}"
 
 
@@ -85,6 +85,7 @@ def test_a_pending_partner_is_approved(site, team):
     """From the list to the application to the approval, whose event names who approved."""
     page, actor = team
     partner_id = applied(site, "Approved Books")
+    page.goto("/backoffice")
     page.get_by_role("link", name="Partners", exact=True).click()
     page.get_by_role("link", name="Approved Books").click()
     expect(page.get_by_text("To refer our customers.")).to_be_visible()
@@ -149,7 +150,7 @@ def test_a_partners_keys_settings_and_people_are_shown(site, team):
     page.goto(f"/backoffice/partners/{partner_id}")
     row = page.get_by_role("row").filter(has_text=key.split(".")[1])
     expect(row).to_contain_text("never")
-    site.api(key, "GET", f"/claims?entity_id={entity_id}")
+    site.logged(site.api(key, "GET", f"/claims?entity_id={entity_id}").headers["x-request-id"])
     expect(page.get_by_text(member)).to_be_visible()
     expect(reloaded(page, row)).not_to_contain_text("never")
     assert key.rpartition(".")[2] not in page.content()
@@ -263,13 +264,9 @@ def test_a_request_is_found(site, team):
     page, _ = team
     partner_id, key, _ = connected(site)
     answer = site.api(key, "GET", "/claims?entity_id=ent_none")
+    site.logged(answer.headers["x-request-id"])
+    search(page, answer.headers["x-request-id"])
     row = page.get_by_role("row").filter(has_text="GET /v1/claims")
-
-    def found():
-        search(page, answer.headers["x-request-id"])
-        return row.count()
-
-    until(found, look=0.2)
     expect(row).to_contain_text("404 entity_not_found")
     expect(row.get_by_role("link", name=partner_id)).to_be_visible()
 
@@ -379,6 +376,7 @@ def meanings(*events):
 def test_the_health_of_each_ledger_is_shown(team):
     """Its log's size, its read models and subscribers, and its checkpoints."""
     page, _ = team
+    page.goto("/backoffice")
     page.get_by_role("link", name="Health").click()
     for ledger in ("accounts", "live", "test"):
         row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name=ledger))

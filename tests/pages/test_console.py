@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from service.facts.partners import partner_stream
-from tests.pages.developing import apply, approved, developer, issue
+from tests.pages.developing import apply, approved, developer, issue, issued
 from tests.world import STAFF
 
 PAYLOAD = "<script>document.title='x'</script>\"'><img src=x onerror=alert(1)>"
@@ -66,7 +66,7 @@ def test_a_declined_application_says_why(site):
 def test_the_api_obeys_the_settings_at_once(site):
     """The next onboarding returns the link and sends no mail, as set."""
     page, partner_id = developer(site)
-    token = issue(page, partner_id, "live")
+    token = issued(site, partner_id)
 
     def onboard():
         body = {"partner_user_id": site.mailbox(), "company_name": "C", "user_email": email}
@@ -88,8 +88,7 @@ def test_the_api_obeys_the_settings_at_once(site):
 @pytest.mark.parametrize("scripts", [True, False])
 def test_settings_that_lose_onboardings_need_confirmation(site, scripts):
     """The page warns when both are chosen, and saves them only after confirmation."""
-    page = site.visitor(java_script_enabled=scripts)
-    partner_id = approved(site, page)
+    page, partner_id = developer(site, java_script_enabled=scripts)
     page.goto(f"/console/{partner_id}/settings")
     warning = page.get_by_text("nobody gets the link")
     know = page.get_by_label("I understand that onboardings")
@@ -124,7 +123,8 @@ def test_team_members_are_added_and_removed_by_address(site):
     """A new colleague sees the console, can remove who added them, and is then the last."""
     page, colleague = site.visitor(), site.visitor()
     email, other = site.mailbox(), site.mailbox()
-    partner_id = approved(site, page, email)
+    partner_id = approved(site, email)
+    site.sign_in(page, email)
     page.goto(f"/console/{partner_id}/team")
     expect(page.get_by_role("link", name="Remove")).to_have_count(0)
     site.sign_in(colleague, other, f"/console/{partner_id}/team")
@@ -192,7 +192,9 @@ def test_faults_are_shown_at_their_fields(site):
 
 def test_every_change_names_the_person(site):
     """Console events have the person's id as actor, without an address."""
-    page, partner_id = developer(site)
+    page = site.visitor()
+    partner_id = apply(site, page, site.mailbox())
+    site.do(lambda service: service.partners.approve(partner_id, STAFF))
     issue(page, partner_id, "test")
     page.goto(f"/console/{partner_id}/settings")
     page.get_by_label("magic_link_url").check()

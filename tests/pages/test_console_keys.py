@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from tests.pages.developing import approved, developer, issue
+from tests.pages.developing import approved, developer, issue, issued
 from tests.patience import until
 from tests.world import STAFF
 
@@ -35,8 +35,8 @@ def test_a_token_is_shown_once(site):
 
 def test_a_key_is_rolled_under_traffic(site):
     """Calls with the old key all succeed until its end, and all fail afterwards."""
-    page, partner_id = developer(site)
-    token = issue(page, partner_id, "live")
+    partner_id = approved(site, site.mailbox())
+    token = issued(site, partner_id)
     calls, ended = [], threading.Event()
 
     def call():
@@ -73,7 +73,7 @@ def test_a_key_is_rolled_under_traffic(site):
 def test_a_key_is_rolled_in_the_console(site, choice, code):
     """The new key works at once, the old one as long as chosen; repeating changes nothing."""
     page, partner_id = developer(site)
-    old = issue(page, partner_id, "live")
+    old = issued(site, partner_id)
     page.goto(f"/console/{partner_id}/keys")
     page.get_by_role("link", name="Roll").click()
     page.get_by_label(choice).check()
@@ -89,11 +89,11 @@ def test_a_key_is_rolled_in_the_console(site, choice, code):
 def test_a_key_is_revoked_and_shows_its_last_use(site):
     """The list shows its last use; after a confirmation the key is refused."""
     page, partner_id = developer(site)
-    token = issue(page, partner_id, "live")
-    site.api(token, "GET", "/claims?entity_id=ent_x")
+    token = issued(site, partner_id)
+    site.logged(site.api(token, "GET", "/claims?entity_id=ent_x").headers["x-request-id"])
     row = page.get_by_role("row").filter(has_text=token.split(".")[1])
-    page.goto(f"/console/{partner_id}/keys")
-    until(lambda: page.reload() and "never" not in row.inner_text(), look=0.2)
+    keys = f"/console/{partner_id}/keys"
+    until(lambda: page.goto(keys) and "never" not in row.inner_text(), look=0.2)
     page.get_by_role("link", name="Revoke").click()
     assert site.api(token, "GET", "/claims?entity_id=ent_x").json()["code"] == "entity_not_found"
     page.get_by_role("button", name="Revoke the key").click()
@@ -123,7 +123,9 @@ def test_the_reference_borrows_a_test_key(site):
     place.get_by_text("Try it with a test key").click()
     place.get_by_role("button", name="Make a test key").click()
     expect(place.get_by_role("link", name="Sign in to the console")).to_be_visible()
-    partner_id = approved(site, page)
+    email = site.mailbox()
+    partner_id = approved(site, email)
+    site.sign_in(page, email)
     tokens = []
     for status in ("201", "200"):
         page.goto("/docs")
@@ -144,7 +146,8 @@ def test_the_reference_borrows_a_test_key(site):
 def test_whoever_has_two_partners_is_asked_whose_key_the_reference_borrows(site):
     """Each choice says what it is."""
     page, email = site.visitor(), site.mailbox()
-    approved(site, page, email)
+    approved(site, email)
+    site.sign_in(page, email)
     other, _ = site.partner("Quiet Ledgers")
     site.do(lambda service: service.partners.add_member(other, email, STAFF))
     page.goto("/docs")

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.pages.developing import approved, developer, issue
+from tests.pages.developing import approved, developer, issued
 from tests.world import STAFF
 
 
@@ -26,11 +26,10 @@ def places(partner_id, key_id, member_id):
 
 def test_another_partner_is_refused_like_an_unknown_one(site):
     """Pages and forms answer alike but for the request id, and change nothing."""
-    page, stranger = site.visitor(), site.visitor()
-    partner_id = approved(site, page)
-    key_id = issue(page, partner_id, "live").split(".")[1]
+    partner_id = approved(site, site.mailbox())
+    key_id = issued(site, partner_id).split(".")[1]
     (row,) = site.do(lambda service: service.partner_list.members(partner_id))
-    mine = approved(site, stranger)
+    stranger, mine = developer(site)
     stranger.goto(f"/console/{mine}/settings")
     csrf = stranger.locator("input[name=csrf]").first.input_value()
     before = site.do(lambda service: service.partners.look(partner_id))
@@ -54,11 +53,10 @@ def test_another_partner_is_refused_like_an_unknown_one(site):
 
 def test_another_key_or_member_is_not_found(site):
     """Under one's own partner, ids of another are unknown."""
-    page, stranger = site.visitor(), site.visitor()
-    partner_id = approved(site, page)
-    key_id = issue(page, partner_id, "live").split(".")[1]
+    partner_id = approved(site, site.mailbox())
+    key_id = issued(site, partner_id).split(".")[1]
     (row,) = site.do(lambda service: service.partner_list.members(partner_id))
-    mine = approved(site, stranger)
+    stranger, mine = developer(site)
     for path, code in (
         (f"keys/{key_id}/roll", "key_not_found"),
         (f"keys/{key_id}/revoke", "key_not_found"),
@@ -84,9 +82,8 @@ def test_a_revoked_partner_reads_its_settings(site):
 
 def test_forged_forms_are_refused(site):
     """Forms without a token, with another session's, or from another site do nothing."""
-    page, other = site.visitor(), site.visitor()
-    partner_id = approved(site, page)
-    key_id = issue(page, partner_id, "live").split(".")[1]
+    page, partner_id = developer(site)
+    key_id = issued(site, partner_id).split(".")[1]
     site.do(lambda service: service.partners.add_member(partner_id, "two@example.com", STAFF))
     row = site.do(lambda service: service.partner_list.members(partner_id))[1]
     page.goto(f"/console/{partner_id}/keys")
@@ -94,7 +91,8 @@ def test_forged_forms_are_refused(site):
         page.locator(f"input[name={name}]").last.input_value()
         for name in ("csrf", "key_id", "proof")
     )
-    approved(site, other)
+    other, theirs = developer(site)
+    other.goto(f"/console/{theirs}")
     foreign = other.locator("input[name=csrf]").first.input_value()
     forms = {
         "/console/apply": {"company": "C", "contact_name": "N", "use": "U"},
@@ -140,9 +138,7 @@ def test_a_revoked_account_cannot_issue_keys(site):
 
 def test_a_removed_member_can_do_nothing_with_an_open_form(site):
     """Their next request is refused, although they are signed in and the page is open."""
-    page = site.visitor()
-    email = site.mailbox()
-    partner_id = approved(site, page, email)
+    page, partner_id = developer(site)
     page.goto(f"/console/{partner_id}/settings")
     (row,) = site.do(lambda service: service.partner_list.members(partner_id))
 

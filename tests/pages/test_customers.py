@@ -139,7 +139,7 @@ def test_the_entity_id_is_copied(site):
     email = site.mailbox()
     entity_id = site.entity(email)
     page = site.visitor(permissions=["clipboard-read", "clipboard-write"])
-    site.sign_in(page, email)
+    site.sign_in(page, email, "/account")
     page.locator("summary", has_text="Entity ID").click()
     page.get_by_role("button", name=re.compile("Copy")).first.click()
     expect(page.get_by_role("button", name=re.compile("Copied")).first).to_be_visible()

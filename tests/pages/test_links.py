@@ -196,7 +196,7 @@ def test_signing_out_everywhere(site):
     email = site.mailbox()
     first, second = site.visitor(), site.visitor()
     for page in (first, second):
-        site.sign_in(page, email)
+        site.sign_in(page, email, "/account")
         expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
     first.get_by_role("button", name="Sign out everywhere").click()
     first.wait_for_url("/sign-in")

@@ -24,14 +24,8 @@ def developer(site):
         return (await service.partners.issue_key(partner_id, "test", STAFF)).token
 
     test = site.do(prepare)
-    site.sign_in(page, email, f"/console/{partner_id}/requests")
+    site.sign_in(page, email)
     return page, partner_id, {"live": live, "test": test}
-
-
-def shows(page, path, text):
-    """Reload a page until calls are logged, which takes a second or two."""
-    shown = page.get_by_text(text)
-    until(lambda: page.goto(path) and shown.count(), lambda: f"{path}: {text}", look=0.2)
 
 
 def fixtures(site, partner_id):
@@ -46,7 +40,8 @@ def test_calls_are_listed_filtered_and_explained(site, developer):
     site.api(keys["test"], "GET", f"/claims?entity_id={entity_id}")
     refused = site.api(keys["test"], "GET", "/claims?entity_id=ent_none")
     refused_id = refused.headers["x-request-id"]
-    shows(page, f"/console/{partner_id}/requests?mode=test", refused_id)
+    site.logged(refused_id)
+    page.goto(f"/console/{partner_id}/requests?mode=test")
     rows = page.get_by_role("row")
     expect(rows).to_have_count(3)
     listed = page.get_by_text("Calls on this page: ").element_handle()
@@ -78,7 +73,8 @@ def test_calls_are_found_by_time_and_by_request_id(site, developer):
     """A time filter survives switching the mode; an id leads to its call."""
     page, partner_id, keys = developer
     request_id = site.api(keys["test"], "GET", "/claims?entity_id=e").headers["x-request-id"]
-    shows(page, f"/console/{partner_id}/requests?mode=test", request_id)
+    site.logged(request_id)
+    page.goto(f"/console/{partner_id}/requests?mode=test")
     rows = page.get_by_role("row")
     page.get_by_label("Before (UTC)").fill("2026-01-01T00:00:01")
     expect(page.get_by_text("No calls match.")).to_be_visible()
@@ -104,7 +100,8 @@ def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, develo
     page, partner_id, keys = developer
     site.api(keys["test"], "GET", "/claims?entity_id=e")
     refused = site.api(keys["test"], "POST", "/claims", json={}).headers["x-request-id"]
-    shows(page, f"/console/{partner_id}/requests?mode=test", refused)
+    site.logged(refused)
+    page.goto(f"/console/{partner_id}/requests?mode=test")
     rows = page.get_by_role("row")
     for code, count in (("validation_failed", 2), ("entity_not_found", 2), ("", 3)):
         page.get_by_label("Code").select_option(code)
@@ -123,7 +120,8 @@ def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, develo
 
 def test_a_filter_that_is_not_sent_says_so(developer):
     """The list stays as it was, under a filter that shows something else; the next try mends it."""
-    page, *_ = developer
+    page, partner_id, _ = developer
+    page.goto(f"/console/{partner_id}/requests")
     page.context.set_offline(offline=True)
     page.get_by_label("Status").select_option("4xx")
     expect(page.get_by_role("alert")).to_contain_text("not filtered as chosen")
@@ -135,7 +133,8 @@ def test_a_filter_that_is_not_sent_says_so(developer):
 
 def test_a_filter_after_the_session_s_end_leads_to_signing_in(developer):
     """An answer other than the list is shown as a whole page."""
-    page, *_ = developer
+    page, partner_id, _ = developer
+    page.goto(f"/console/{partner_id}/requests")
     page.context.clear_cookies()
     page.get_by_label("Status").select_option("4xx")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
@@ -149,7 +148,9 @@ def test_one_call_s_page_shows_the_events_it_caused(site, developer):
     body = claim_body(entity_id, "case-1", **more)
     request_id = site.api(keys["test"], "POST", "/claims", json=body).headers["x-request-id"]
     path = f"/console/{partner_id}/requests/{request_id}?mode=test"
-    shows(page, path, "ClaimCreated")
+    site.logged(request_id)
+    events = page.get_by_text("ClaimCreated")
+    until(lambda: page.goto(path) and events.count(), look=0.2)
     expect(page.get_by_role("row").nth(1)).to_contain_text("ClaimCreated")
     expect(page.get_by_role("row").nth(2)).to_contain_text("FirstMessagePosted")
     assert "Canary" not in page.content()
@@ -161,8 +162,10 @@ def test_another_partner_s_call_is_not_found(site, developer):
     """Its request id answers like an unknown one."""
     page, partner_id, keys = developer
     request_id = site.api(keys["live"], "GET", "/claims?entity_id=e").headers["x-request-id"]
-    shows(page, f"/console/{partner_id}/requests", request_id)
-    other, other_id, _ = page, *site.partner("Another")
+    site.logged(request_id)
+    page.goto(f"/console/{partner_id}/requests")
+    expect(page.get_by_text(request_id)).to_be_visible()
+    other_id, _ = site.partner("Another")
     email = site.mailbox()
     site.do(lambda service: service.partners.add_member(other_id, email, STAFF))
     other = site.visitor()
@@ -190,7 +193,8 @@ def test_usage_is_a_picture_and_a_table(site, developer):
     for mode in ("live", "test", "test"):
         site.api(keys[mode], "GET", "/claims?entity_id=e")
     entity_id = fixtures(site, partner_id).connected_entity_id
-    site.api(keys["test"], "GET", f"/claims?entity_id={entity_id}")
+    last = site.api(keys["test"], "GET", f"/claims?entity_id={entity_id}")
+    site.logged(last.headers["x-request-id"])
     total = page.locator(".figures dd").first
     path = f"/console/{partner_id}/usage?span=hour"
     until(lambda: page.goto(path) and total.inner_text() == "4", look=0.2)

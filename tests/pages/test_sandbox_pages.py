@@ -149,7 +149,8 @@ def test_the_checklist_follows_the_traffic(site, developer):
     time.sleep(0.01)  # the clock of calls has milliseconds
     site.api(key, "GET", f"/claims?entity_id={entity_id}")
     claim(site, key, entity_id, "trigger_service_unavailable")
-    claim(site, key, entity_id, "case-2")
+    last = site.api(key, "POST", "/claims", json=claim_body(entity_id, "case-2"))
+    site.logged(last.headers["x-request-id"])
     site.do(lambda service: service.partners.change_settings(partner_id, STAFF, return_link=True))
     expected = [
         "Issue a test key",
