@@ -8,23 +8,24 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 import pytest_asyncio
 import uvloop
 from hypothesis import HealthCheck, settings
+from xdist import is_xdist_worker
 from xdist.remote import Producer
 
 from service.app.bootstrap import Service
 from service.cli.dev.gcs.credentials import local_credentials
-from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres import debian_bin_dir
 from service.core.garbage import leave_out_what_is_there
-from tests.databases import cloned, migrated, on, run
+from tests.databases import TEMPLATE, cloned, migrated_with_template
 from tests.document_store import Documents, documents_on
 from tests.log_lines import log_plainly
 from tests.memory_ledger import memory_world
+from tests.migrated_clusters import MigratedClusters
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import ended
 from tests.redis_server import RedisServer
@@ -46,7 +47,7 @@ BY_THE_TESTS_ALONE = {"autovacuum": "off"}
 superuser, may not end: the drop is refused."""
 
 
-SERVERS = {"postgres_url", "citus", "redis_server", "browser", "replica_owner"}
+SERVERS = {"migrated_clusters", "postgres_url", "citus", "redis_server", "browser"}
 """Fixtures that start a server: what asks for one, by whatever way, is marked `server`. Modules
 that start one by themselves say so with `pytestmark`, …"""
 OF_SERVERS = {"cli", "dev", "faults"}
@@ -196,24 +197,30 @@ def granian_logs_as_we_do() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
+def migrated_clusters(request, tmp_path_factory) -> MigratedClusters:
+    """Return what makes migrated servers of a test's own, of the version that is tested."""
+    chosen = request.config.getoption("--postgres")
+    bin_dir = debian_bin_dir() if chosen == "15" else None
+    assert chosen == "18" or bin_dir is not None, "Debian's PostgreSQL is not installed"
+    own = tmp_path_factory.getbasetemp()
+    return MigratedClusters(own.parent if is_xdist_worker(request) else own, bin_dir)
+
+
+@pytest.fixture(scope="session")
 def postgres_url(request, tmp_path_factory) -> Iterator[str]:
     """Return the owner's URL of a PostgreSQL server of this test process's own."""
     if in_containers(request.config):
         with containers().postgres_in_container() as url:
+            migrated_with_template(url)
             yield url
         return
-    chosen = request.config.getoption("--postgres")
-    bin_dir = debian_bin_dir() if chosen == "15" else None
-    assert chosen == "18" or bin_dir is not None, "Debian's PostgreSQL is not installed"
+    # Passwords set from now on take one round of hashing at each connection, not 4,096.
+    quick = {} if request.config.getoption("--postgres") == "15" else {"scram_iterations": "1"}
     # Commits are not flushed, but they are in PostgreSQL's hands when they are answered: a test
     # that kills a backend loses nothing.
-    data_dir = tmp_path_factory.mktemp("postgres")
-    # Passwords set from now on take one round of hashing at each connection, not 4,096.
-    quick = {"scram_iterations": "1"} if chosen == "18" else {}
-    given = BY_THE_TESTS_ALONE | quick
-    with EmbeddedPostgres(data_dir, bin_dir=bin_dir, settings=given, durable=False) as server:
-        if quick:
-            run(server.url, f"alter role current_user password '{urlsplit(server.url).password}'")
+    with request.getfixturevalue("migrated_clusters").server(
+        tmp_path_factory.mktemp("postgres"), settings=BY_THE_TESTS_ALONE | quick, durable=False
+    ) as server:
         yield server.url
 
 
@@ -229,12 +236,9 @@ def citus(request) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def template(postgres_url) -> str:
+def template(postgres_url) -> str:  # noqa: ARG001 - has it
     """Return the name of a migrated database to clone."""
-    name = "template_of_tests"
-    run(postgres_url, f"create database {name}")
-    migrated(on(postgres_url, name))
-    return name
+    return TEMPLATE
 
 
 @pytest.fixture

@@ -16,11 +16,19 @@ from service.facts.caller import LEDGERS
 from tests.patience import until
 
 OWNER = "://claim_ledger:"
+TEMPLATE = "template_of_tests"
 
 
 def migrated(owner_url: str) -> None:
     """Migrate a database, with the logins of its ledgers."""
     migrate(owner_url, {ledger: login_url(owner_url, ledger) for ledger in LEDGERS})
+
+
+def migrated_with_template(owner_url: str) -> None:
+    """Migrate a server's database, to which nobody is connected, and make the template of it."""
+    migrated(owner_url)
+    name = owner_url.rpartition("/")[2]
+    run(owner_url, f"create database {TEMPLATE} template {name} strategy file_copy")
 
 
 def login_url(owner_url: str, ledger: str) -> str:

@@ -16,10 +16,8 @@ import httpx
 import psycopg
 import pytest
 
-from service.cli.dev.postgres import EmbeddedPostgres
 from service.ledger.encryption import MasterKeys
 from tests.bench.processes import children
-from tests.databases import migrated
 from tests.dev_process import PROGRAM, environment, no_orphans, run
 from tests.key_service import NAME, key_service
 from tests.mail.mail_server import MailServer
@@ -300,10 +298,9 @@ def test_serve_runs_the_worker_beside_the_api(database_url, tmp_path):
     assert b"the owner's database url is in the environment" in log.read_bytes()
 
 
-def test_serve_starts_before_postgresql(tmp_path):
+def test_serve_starts_before_postgresql(migrated_clusters, tmp_path):
     """Without PostgreSQL serve starts and answers 503; once it is up, requests succeed."""
-    with EmbeddedPostgres(tmp_path / "postgres", durable=False) as server:
-        migrated(server.url)
+    with migrated_clusters.server(tmp_path / "postgres", durable=False) as server:
         env = settings(server.url, tmp_path)
         headers = {"Authorization": f"Bearer {live_key(env)}"}
         entity_id = team(env, "entities", "add", "E", "--email", "e@example.com")["entity_id"]

@@ -1,9 +1,11 @@
 """A logical replica takes over, as in an upgrade to another major version: the runbook's page."""
 
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from service.cli.dev.postgres import debian_bin_dir
 from tests import runbook
 from tests.databases import migrated
 from tests.faults.clusters import (
@@ -15,6 +17,7 @@ from tests.faults.clusters import (
     folder_for_all,
     settled,
 )
+from tests.migrated_clusters import MigratedClusters
 from tests.patience import eventually
 from tests.world import Partner, settings_for, world_on
 
@@ -28,7 +31,7 @@ REPLAYED = "select pg_wal_lsn_diff('{}', latest_end_lsn) <= 0 from pg_stat_subsc
 @pytest.mark.timeout(600)
 async def test_a_logical_replica_takes_over():
     """Rows are all there, sequences are not; after `migrate` claims go on behind the others."""
-    with folder_for_all() as home, clusters_in(home, "15") as clusters:
+    with folder_for_all() as home, _clusters_in(home) as clusters:
         source = clusters.migrated("source", wal_level="logical")
         target = _replica(clusters, source, home / "schema.sql")
         async with world_on(settings_for(source.url, home), home) as world:
@@ -51,6 +54,10 @@ async def test_a_logical_replica_takes_over():
         names = [one["partner_claim_id"] for one in listed.json()["claims"]]
         assert names == ["after", *(f"case-{n}" for n in reversed(range(5)))]
         check_log(target.url, "live")
+
+
+def _clusters_in(home: Path) -> AbstractContextManager[Clusters]:
+    return clusters_in(home, MigratedClusters(home, debian_bin_dir()))
 
 
 def _replica(clusters: Clusters, source: Cluster, schema: Path) -> Cluster:

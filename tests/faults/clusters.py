@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     ExitStack,
@@ -23,16 +23,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.app.bootstrap import Service
-from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir, wheel_bin_dir
+from service.cli.dev.postgres import EmbeddedPostgres, wheel_bin_dir
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.merkle import CompactRange, leaf_hash, leaf_record
-from tests.databases import migrated
 from tests.dev_process import environment, run
 from tests.mail.mail_server import MailServer
+from tests.migrated_clusters import MigratedClusters
 from tests.patience import eventually, until
 from tests.world import (
     MASTER_KEY,
@@ -59,8 +59,6 @@ _SETTLED = (
     "select (select count(*) from {0}.pending) + (select count(*) from {0}.subscriptions"
     " where position < (select size from {0}.head))"
 )
-_NEARLY_DURABLE = {"synchronous_commit": "on", "full_page_writes": "on"}
-"""What a backup needs of a server whose machine will not crash."""
 _OWN_HBA = "host all postgres 127.0.0.1/32 trust\nhost replication postgres 127.0.0.1/32 trust\n"
 
 
@@ -138,24 +136,20 @@ class Clusters:
     """Creates clusters, which all end with the test."""
 
     home: Path
-    bin_dir: Path
+    copies: MigratedClusters
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def new(self, name: str, **settings: str) -> Cluster:
         """Return a new running, empty cluster, with additional PostgreSQL settings."""
-        server = EmbeddedPostgres(
-            self.home / name,
-            bin_dir=self.bin_dir,
-            settings=_NEARLY_DURABLE | settings,
-            durable=False,
+        return self._started(
+            EmbeddedPostgres(
+                self.home / name, bin_dir=self.copies.bin_dir, **_nearly_durable(settings)
+            )
         )
-        return Cluster(self._stack.enter_context(server), self.bin_dir)
 
     def migrated(self, name: str, **settings: str) -> Cluster:
         """Return a new running cluster with our schema."""
-        cluster = self.new(name, **settings)
-        migrated(cluster.url)
-        return cluster
+        return self._started(self.copies.server(self.home / name, **_nearly_durable(settings)))
 
     def from_base_backup(self, name: str, backup: Path, of: Cluster, **settings: str) -> Cluster:
         """Return a cluster on a base backup that recovers according to its settings.
@@ -170,13 +164,21 @@ class Clusters:
             os.chown(path, found.st_uid, found.st_gid)
         return self.new(name, **settings)
 
+    def _started(self, server: EmbeddedPostgres) -> Cluster:
+        self._stack.enter_context(server)
+        return Cluster(server, self.copies.bin_dir or wheel_bin_dir())
+
+
+def _nearly_durable(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a backup needs of a server whose machine will not crash, and more settings."""
+    kept = {"synchronous_commit": "on", "full_page_writes": "on"}
+    return {"settings": kept | dict(settings), "durable": False}
+
 
 @contextmanager
-def clusters_in(home: Path, chosen: str) -> Iterator[Clusters]:
-    """Create clusters below a directory; `chosen` is the test run's `--postgres`."""
-    bin_dir = debian_bin_dir() if chosen == "15" else wheel_bin_dir()
-    assert bin_dir is not None
-    clusters = Clusters(home, bin_dir)
+def clusters_in(home: Path, copies: MigratedClusters) -> Iterator[Clusters]:
+    """Create clusters below a directory, of the version of `copies`."""
+    clusters = Clusters(home, copies)
     with clusters._stack:  # noqa: SLF001 - its maker
         yield clusters
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres import EmbeddedPostgres
 from service.cli.dev.postgres.processes import send, servers_tagged
-from tests.databases import migrated
 from tests.faults.clusters import Clusters, clusters_in
 from tests.faults.recorded import recorded
 from tests.mail.mail_server import MailServer
@@ -43,13 +42,10 @@ class Faulty:
 
 
 @pytest.fixture(scope="package")
-def faulty(request, tmp_path_factory) -> Iterator[Faulty]:
+def faulty(migrated_clusters, tmp_path_factory) -> Iterator[Faulty]:
     """Return a migrated server that the fault tests share; each test leaves it running."""
-    chosen = request.config.getoption("--postgres")
-    bin_dir = debian_bin_dir() if chosen == "15" else None
     # Durable, because what was committed before a kill is counted afterwards.
-    with EmbeddedPostgres(tmp_path_factory.mktemp("faulty"), bin_dir=bin_dir) as server:
-        migrated(server.url)
+    with migrated_clusters.server(tmp_path_factory.mktemp("faulty")) as server:
         yield Faulty(server)
 
 
@@ -68,9 +64,9 @@ async def partner(faulty_world) -> Partner:
 
 
 @pytest.fixture
-def clusters(request, tmp_path) -> Iterator[Clusters]:
+def clusters(migrated_clusters, tmp_path) -> Iterator[Clusters]:
     """Return a maker of clusters for this test."""
-    with clusters_in(tmp_path, request.config.getoption("--postgres")) as made:
+    with clusters_in(tmp_path, migrated_clusters) as made:
         yield made
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from service.evidence.verify.definitions import definitions_fault
 from service.ledger.database import Database
-from tests.databases import login_url, migrated
+from tests.databases import login_url
 from tests.patience import PATIENCE_SECONDS
 
 OVERLOOKED = """
@@ -23,8 +23,7 @@ where tgisinternal and tgrelid = 'accounts.checkpoint_signatures'::regclass
 @pytest.fixture
 async def accounts(clusters):
     """Return a migrated cluster of this test's own, and its ledger of accounts."""
-    cluster = clusters.new("one")
-    migrated(cluster.url)
+    cluster = clusters.migrated("one")
     cluster.admit_superuser()
     url = login_url(cluster.url, "accounts")
     database = Database(url, "accounts", pool_size=1, deadline=PATIENCE_SECONDS)

@@ -12,7 +12,6 @@ import psycopg
 
 from service.app.background import background
 from service.app.bootstrap import Service
-from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.evidence.note import NoteKey
 from service.evidence.verify import slices
 from service.facts.catalogue import ACCOUNTS
@@ -20,7 +19,7 @@ from service.ledger.database import LedgerError
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from service.mail.transport import mail_transport
-from tests.databases import login_url, migrated
+from tests.databases import login_url
 from tests.faults.clusters import check_log, settled
 from tests.ledger.samples import CAUSE, plain
 from tests.patience import PATIENCE_SECONDS, eventually
@@ -58,18 +57,11 @@ async def test_three_sequencers_killed_fifty_times_each(service, database_url):
     check_log(database_url, "accounts", size=sum(appended))
 
 
-async def test_an_idle_worker_draws_no_transaction_ids(request, tmp_path, monkeypatch):
+async def test_an_idle_worker_draws_no_transaction_ids(migrated_clusters, tmp_path, monkeypatch):
     """While nothing happens, all followers of all ledgers only read."""
     monkeypatch.setattr(slices, "FIRST_SECONDS", 3600.0)  # what verifies the log notes its place
-    old = request.config.getoption("--postgres") == "15"
     quiet = {"autovacuum": "off"}  # whatever draws an id is ours then
-    with EmbeddedPostgres(
-        tmp_path / "postgres",
-        bin_dir=debian_bin_dir() if old else None,
-        settings=quiet,
-        durable=False,
-    ) as server:
-        migrated(server.url)
+    with migrated_clusters.server(tmp_path / "postgres", settings=quiet, durable=False) as server:
         settings = settings_for(
             server.url,
             tmp_path / "mail",

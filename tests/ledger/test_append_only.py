@@ -6,9 +6,7 @@ import psycopg
 import pytest
 from psycopg.errors import InsufficientPrivilege
 
-from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.facts.caller import LEDGERS
-from tests.databases import migrated
 from tests.ledger.samples import CAUSE
 
 TABLES = ("events", "log", "public_ids")
@@ -89,18 +87,17 @@ def refuse_every_change(owner, ledger, table):
 
 
 @pytest.fixture(scope="module")
-def replica_owner(request, tmp_path_factory):
+def replica_owner(migrated_clusters, tmp_path_factory):
     """Return a connection of the owner to a server whose every session acts as a replica's.
 
     The parameter is a superuser's to set, and nobody can sign in as one: the server starts with it.
     """
-    chosen = request.config.getoption("--postgres")
-    with EmbeddedPostgres(
-        tmp_path_factory.mktemp("replica"),
-        bin_dir=debian_bin_dir() if chosen == "15" else None,
-        settings={"session_replication_role": "replica"},
-        durable=False,
-    ) as server:
-        migrated(server.url)
-        with psycopg.connect(server.url, autocommit=True) as connection:
-            yield connection
+    with (
+        migrated_clusters.server(
+            tmp_path_factory.mktemp("replica"),
+            settings={"session_replication_role": "replica"},
+            durable=False,
+        ) as server,
+        psycopg.connect(server.url, autocommit=True) as connection,
+    ):
+        yield connection

@@ -8,7 +8,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from migrations.apply import SQL, statements
-from service.cli.dev.postgres import EmbeddedPostgres
 from service.core.clock import system_clock
 from service.ledger.database import Database, LedgerUnavailable
 from service.request_log import log as request_log
@@ -16,7 +15,6 @@ from service.request_log import retention
 from service.request_log.log import RequestLog, RequestLogEntry
 from service.request_log.reader import PAGE, Filter, RequestsReader
 from service.request_log.retention import Retention
-from tests.databases import migrated
 from tests.world import settings_for, world_on
 
 NOW = datetime(2026, 3, 31, 12, 0, tzinfo=UTC)
@@ -227,11 +225,9 @@ async def test_an_entry_that_cannot_be_written_holds_up_no_other(world):
     assert await ids(world) == ["req_00002"]
 
 
-@pytest.mark.server
-async def test_entries_outlast_an_outage_of_postgresql(tmp_path):
+async def test_entries_outlast_an_outage_of_postgresql(migrated_clusters, tmp_path):
     """They wait and are written when it returns, at the latest on stopping."""
-    with EmbeddedPostgres(tmp_path / "postgres") as server:
-        migrated(server.url)
+    with migrated_clusters.server(tmp_path / "postgres") as server:
         settings = settings_for(server.url, tmp_path / "mail")
         async with world_on(settings, tmp_path, follow=False, deadline_seconds=2) as world:
             log = log_on(world)
