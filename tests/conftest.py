@@ -4,7 +4,7 @@ import asyncio
 import importlib
 import logging
 import os
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from xdist.remote import Producer
 from service.app.bootstrap import Service
 from service.cli.dev.gcs.credentials import local_credentials
 from service.cli.dev.postgres import debian_bin_dir
-from service.core.garbage import leave_out_what_is_there
+from service.core.garbage import collector_paused, leave_out_what_is_there
 from tests.databases import TEMPLATE, cloned, migrated_with_template
 from tests.document_store import Documents, documents_on
 from tests.log_lines import log_plainly
@@ -337,6 +337,13 @@ def redis_server(request, tmp_path) -> Iterator[RedisServer]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: whatever imports make stays, and would be walked each time."""
+    with collector_paused():
+        return (yield)
 
 
 def pytest_collection_finish() -> None:
