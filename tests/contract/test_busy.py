@@ -64,7 +64,7 @@ class Sender:
 
 async def test_large_bodies_stay_with_their_senders(database_url, tmp_path):
     """Claims that wait hold half of the room for a partner; small ones and others pass them by."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partner, other = await world.partner(), await world.partner()
         ours = Sender(partner, await partner.connected_entity())
         theirs = Sender(other, await other.connected_entity())
@@ -87,7 +87,7 @@ async def test_large_bodies_stay_with_their_senders(database_url, tmp_path):
 
 async def test_bodies_that_do_not_come_hold_no_places(database_url, tmp_path):
     """Of two partners who announce 150 bodies, few are awaited, and others write meanwhile."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partners = [await world.partner() for _ in range(3)]
         entities = [await partner.connected_entity() for partner in partners]
         admission, sent = world.admitted.admission, asyncio.Event()
@@ -122,7 +122,7 @@ async def test_bodies_that_do_not_come_hold_no_places(database_url, tmp_path):
 
 async def test_large_bodies_that_do_not_come_give_way(database_url, tmp_path):
     """Two partners announce as much as there is room for, and send nothing; a third writes."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partners = [await world.partner() for _ in range(3)]
         entities = [await partner.connected_entity() for partner in partners]
         room, sent = world.admitted.admission.room, asyncio.Event()
@@ -198,7 +198,7 @@ async def test_small_bodies_in_chunks_keep_no_room_while_storage_hangs(tmp_path)
 
 async def test_what_cannot_be_answered_in_time_is_refused_at_once(database_url, tmp_path):
     """While writes wait, more than are answered in time are refused; reads are answered."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partner, entity_id = await world.connected()
         world.admitted.admission.writes.wait_seconds_max = WAIT_SECONDS
         async with appends_wait(database_url):

@@ -59,7 +59,7 @@ async def test_no_setting_of_a_login_or_database_is_taken_over(database_url, own
 
 async def test_a_policy_hides_nothing_unseen(database_url, owner, tmp_path):
     """The list is refused instead of being shown without a claim."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partner, entity_id = await world.connected()
         assert (await partner.claim(entity_id)).status_code == 201
         owner.execute(POLICY)
@@ -69,7 +69,7 @@ async def test_a_policy_hides_nothing_unseen(database_url, owner, tmp_path):
 
 async def test_nothing_is_acknowledged_that_was_not_appended(database_url, owner, tmp_path):
     """A trigger of somebody else's drops events, and the function that writes them does not say."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partner, entity_id = await world.connected()
         claim_id = (await partner.claim(entity_id)).json()["claim_id"]
         owner.execute(SWALLOW)
