@@ -24,7 +24,7 @@ async def limited(database_url, tmp_path, monkeypatch):
     """Return a service with the contract's limit, whose windows do not move by themselves."""
     monkeypatch.setattr(web, "RateLimiter", partial(RateLimiter, monotonic=lambda: 1000.0))
     settings = settings_for(database_url, tmp_path, RATE_LIMIT_PER_MINUTE="120")
-    async with world_on(settings, tmp_path) as one:
+    async with world_on(settings, tmp_path, follow=False) as one:
         yield one
 
 

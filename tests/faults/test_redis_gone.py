@@ -18,7 +18,7 @@ async def test_without_redis_the_service_limits_per_process(
 
     monkeypatch.setattr(web, "RateLimiter", make)
     settings = settings_for(database_url, tmp_path, REDIS_URL=redis_server.url)
-    async with world_on(settings, tmp_path) as world:
+    async with world_on(settings, tmp_path, follow=False) as world:
         partner, entity_id = await world.connected()
         assert (await partner.claim(entity_id, "before")).status_code == 201
         assert await _degraded(world) == 0.0

@@ -23,7 +23,7 @@ async def held(world, partner, entity_id):
 @pytest.fixture
 async def own_world(database_url, tmp_path):
     """Return a service of this test's own, with deadlines that another test may not need."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as one:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as one:
         yield one
 
 
