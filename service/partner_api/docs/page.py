@@ -125,15 +125,14 @@ def field_rows(schema: Json, schemas: Json, prefix: str = "") -> list[FieldRow]:
 def samples(endpoint: Endpoint, document: Json) -> list[Sample]:
     """Return the request in each language; in Python once its client has the method."""
     operation = document["paths"][endpoint.path][endpoint.method]
+    parameters, body = _required(operation), None
     if endpoint.body:
         examples = operation["requestBody"]["content"]["application/json"]["examples"]
-        given = examples["least"]["value"]
-    else:
-        given = {one["name"]: one["example"] for one in _required(operation)}
+        body = examples["least"]["value"]
     found = [Sample("curl", "curl", curl(endpoint, document))]
     if endpoint.id in PYTHON:
-        found.append(Sample("python", "Python", python(endpoint, document, given)))
-    return [*found, Sample("typescript", "TypeScript", typescript(endpoint, given))]
+        found.append(Sample("python", "Python", python(endpoint, document, parameters, body)))
+    return [*found, Sample("typescript", "TypeScript", typescript(endpoint, parameters, body))]
 
 
 def _required(operation: Json) -> list[Json]:

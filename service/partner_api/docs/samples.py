@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from service.partner_api.docs.examples import resolved
@@ -25,42 +25,60 @@ _WIDTH: Final = 88
 _IDENTIFIER: Final = re.compile(r'"([A-Za-z_]\w*)":')
 
 
-def python(endpoint: Endpoint, document: Json, given: Json) -> str:
-    """Return the call in Python; `given` is the body, or the parameters."""
+def python(
+    endpoint: Endpoint, document: Json, parameters: Sequence[Json], body: Json | None
+) -> str:
+    """Return the call in Python with these of the operation's parameters, as their examples are.
+
+    Its method takes the parts of the path, then the body, then the query's parameters by name.
+    """
     lines = ["import os", "", "from claim_ledger_client import Client"]
-    if endpoint.body:
+    arguments = [json.dumps(one["example"]) for one in parameters if one["in"] == "path"]
+    if endpoint.body and body is not None:
         schemas = document["components"]["schemas"]
         names: dict[str, None] = {}
         name = endpoint.body.__name__
-        argument = _constructed(name, given, schemas[name], schemas, names, indent=2)
+        made = _constructed(name, body, schemas[name], schemas, names, indent=2)
         lines += ["from claim_ledger_client.models import " + ", ".join(sorted(names))]
-        if "date.fromisoformat" in argument:
+        if "date.fromisoformat" in made:
             lines.insert(1, "from datetime import date")
-    else:
-        argument = ", ".join(f"{name}={json.dumps(value)}" for name, value in given.items())
+        arguments.append(made)
+    arguments += [
+        f"{one['name']}={json.dumps(one['example'])}" for one in parameters if one["in"] == "query"
+    ]
     return "\n".join(
         [
             *lines,
             "",
             'key, url = os.environ["CLAIMS_API_KEY"], os.environ["CLAIMS_API_URL"]',
             "with Client(key, base_url=url) as client:",
-            f"    answer = client.{PYTHON[endpoint.id]}({argument})",
+            f"    answer = client.{PYTHON[endpoint.id]}({', '.join(arguments)})",
         ]
     )
 
 
-def typescript(endpoint: Endpoint, given: Json) -> str:
-    """Return the call in TypeScript."""
+def typescript(endpoint: Endpoint, parameters: Sequence[Json], body: Json | None) -> str:
+    """Return the call in TypeScript.
+
+    Its method takes all parameters as one object, then the body (`scripts/generate.mjs`).
+    """
     first, *others = endpoint.id.split("_")
     method = first + "".join(word.capitalize() for word in others)
-    argument = _IDENTIFIER.sub(r"\1:", json.dumps(given, indent=2, ensure_ascii=False))
+    given: list[Json] = []
+    if parameters or (endpoint.query and endpoint.body):
+        given.append({one["name"]: one["example"] for one in parameters})
+    if body is not None:
+        given.append(body)
+    arguments = [
+        _IDENTIFIER.sub(r"\1:", json.dumps(one, indent=2, ensure_ascii=False)) for one in given
+    ]
     return "\n".join(
         [
             'import { ClaimLedger } from "claim-ledger-client";',
             "",
             "const { CLAIMS_API_KEY, CLAIMS_API_URL } = process.env;",
             "const client = new ClaimLedger(CLAIMS_API_KEY, { baseUrl: CLAIMS_API_URL });",
-            f"const answer = await client.{method}({argument if given else ''});",
+            f"const answer = await client.{method}({', '.join(arguments)});",
         ]
     )
 
