@@ -120,7 +120,7 @@ async def _project(transaction: Transaction, stored: StoredEvent) -> None:
     """Make the rows of an event that is there again; raises TakeBackRefused without its key."""
     sealed = stored_form(stored.state).sealed
     try:
-        if sealed is not None and not await transaction.data_keys([sealed.key]):
+        if sealed is not None and await transaction.data_key(sealed.key) is None:
             raise TakeBackRefused("the key of its personal data was destroyed by an erasure")
         recorded = await transaction.decode([stored])
     except DecryptionFailed as error:

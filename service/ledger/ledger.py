@@ -452,6 +452,10 @@ class Transaction:
         """
         return await self._keys(_SQL.data_keys, list(key_ids))
 
+    async def data_key(self, stream: UUID) -> DataKey | None:
+        """Return the data key of one subject, as `data_keys` does; None where it has none."""
+        return (await self.data_keys([stream])).get(stream)
+
     async def _stored_keys(self, key_ids: Iterable[UUID]) -> dict[UUID, DataKey]:
         return await self._keys(_SQL.data_keys_stored, list(key_ids))
 

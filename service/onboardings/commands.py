@@ -174,7 +174,7 @@ class OnboardingCommands:
             completed = decisions.complete(onboarding.started, confirmed, proved_by)
             finished = await self._finished(transaction, row, onboarding, cause, completed)
             if confirmed is not None and known_as != past[0].event:
-                key = (await transaction.data_keys([stream])).get(stream)
+                key = await transaction.data_key(stream)
                 finished.append(Append(stream, len(past), [correction(known_as)], cause, key))
             await transaction.append(*finished)
             started = onboarding.started
@@ -305,7 +305,7 @@ class OnboardingCommands:
         """Return the appends that finish an onboarding and connect its entity."""
         started = onboarding.started
         subject = entity_stream(self.ledger.name, started.entity_id)
-        key = (await transaction.data_keys([subject])).get(subject)
+        key = await transaction.data_key(subject)
         if key is None:  # erased since: there is nothing left to finish
             raise Refusal("magic_link_invalid")
         appends = [Append(row["stream_id"], onboarding.version, [completed], cause, key)]

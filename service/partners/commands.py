@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Concatenate, Final, NamedTuple, ParamSpec
-from uuid import UUID
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
@@ -20,7 +19,6 @@ from service.facts.partners import (
     PartnerApplied,
     partner_stream,
 )
-from service.ledger.encryption import DataKey
 from service.ledger.events import ERASED, Cause, Event, Recorded
 from service.ledger.folding import Folding
 from service.ledger.ledger import Ledger, Transaction
@@ -30,6 +28,7 @@ from service.ledger.writing import Append
 from service.partners import decisions
 from service.partners.keys import Token, hash_secret, new_secret, reference_id, successor_id
 from service.partners.past import COUNTED, PAST, proven
+from service.partners.personal import personal_key
 from service.partners.wire import leads_to
 
 P = ParamSpec("P")
@@ -435,20 +434,10 @@ class PartnerCommands:
             renews = decide is decisions.roll_key
             changes.allow(events, COUNTED, cause.actor, self.clock(), renews=renews)
             if events:
-                key = await _key(transaction, stream, events)
+                key = await personal_key(transaction, partner_id, events)
                 public_ids = [event.key_id for event in events if isinstance(event, ApiKeyIssued)]
                 append = Append(stream, partner.version, events, cause, key, public_ids=public_ids)
                 await transaction.append(append)
             return partner
 
         return await self.accounts.decide(attempt)
-
-
-async def _key(transaction: Transaction, stream: UUID, events: Sequence[Event]) -> DataKey | None:
-    """Return the key that encrypts the events' personal fields, if they have any."""
-    if not any(getattr(event, name) for event in events for name in event.personal):
-        return None
-    key = (await transaction.data_keys([stream])).get(stream)
-    if key is None:
-        raise Refusal("partner_state", "The personal data of this partner has been erased.")
-    return key

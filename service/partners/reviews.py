@@ -11,6 +11,7 @@ from service.ledger.events import Cause
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
 from service.partners.past import PAST, Decision
+from service.partners.personal import personal_key
 
 
 class Reviewed(NamedTuple):
@@ -45,7 +46,7 @@ class PartnerReviews:
         Refuses with `form_outdated` where somebody has saved since `version`, whose note would
         be lost, and with `partner_state` where the partner's data was erased.
         """
-        stream, subject = review_stream(partner_id), partner_stream(partner_id)
+        stream = review_stream(partner_id)
 
         async def attempt(transaction: Transaction) -> None:
             known = fold(await transaction.read(stream))
@@ -54,10 +55,8 @@ class PartnerReviews:
                 return
             if known.version != version:
                 raise Refusal("form_outdated")
-            key = (await transaction.data_keys([subject])).get(subject)
-            if note and key is None:
-                raise Refusal("partner_state", "The personal data of this partner has been erased.")
             event = PartnerReviewed(partner_id=partner_id, checks=ticked, note=note or None)
+            key = await personal_key(transaction, partner_id, [event])
             await transaction.append(Append(stream, known.version, [event], cause, key))
 
         await self.accounts.decide(attempt)

@@ -62,11 +62,11 @@ class StaffCommands:
             present = _present(events)
             if present is not None:
                 return present
-            keys = await transaction.data_keys([stream])
-            key = keys.get(stream) or self.accounts.master_keys.new_data_key(stream)
+            known_key = await transaction.data_key(stream)
+            key = known_key or self.accounts.master_keys.new_data_key(stream)
             event = StaffAdded(staff_id=drawn, email=email, email_hash=email_hash)
             await transaction.append(
-                Append(stream, len(events), [event], cause, key, new_key=stream not in keys)
+                Append(stream, len(events), [event], cause, key, new_key=known_key is None)
             )
             return drawn
 

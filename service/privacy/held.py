@@ -64,7 +64,7 @@ class HeldData:
         async with ledger.transaction(background=SECONDS_MAX) as transaction:
             if await erased(transaction.fetch, transaction.binding, [key]):
                 raise NothingToRead("its personal data was erased")
-            if not await transaction.data_keys([key]):
+            if await transaction.data_key(key) is None:
                 why = "the key of its personal data is gone, and no erasure says so"
                 raise NothingToRead(f"{why}: `keys-at-rest verify` shows more")
 

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from typing import Concatenate, ParamSpec
 
 from service.core.clock import Clock
-from service.core.errors import Refusal, invalid
+from service.core.errors import invalid
 from service.core.ids import NewId
 from service.facts.caller import Mode
 from service.facts.endpoints import Endpoints, WebhookEndpoint, endpoints_stream
-from service.facts.partners import partner_stream
-from service.ledger.encryption import DataKey
 from service.ledger.events import Cause, Event
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.writing import Append
+from service.partners.personal import personal_key
 from service.webhooks import decisions
 from service.webhooks.past import COUNTED, ENDPOINTS, proven
 from service.webhooks.queues import Queues
@@ -137,20 +136,7 @@ class EndpointCommands:
             renews = decide is decisions.rotate
             changes.allow(events, COUNTED, cause.actor, self.clock(), renews=renews)
             if events:
-                key = await _key(transaction, partner_id, events)
+                key = await personal_key(transaction, partner_id, events)
                 await transaction.append(Append(stream, known.version, events, cause, key))
 
         await self.accounts.decide(attempt)
-
-
-async def _key(
-    transaction: Transaction, partner_id: str, events: Sequence[Event]
-) -> DataKey | None:
-    """Return the partner's key, if the events have anything personal."""
-    if not any(getattr(event, name) for event in events for name in event.personal):
-        return None
-    subject = partner_stream(partner_id)
-    key = (await transaction.data_keys([subject])).get(subject)
-    if key is None:
-        raise Refusal("partner_state", "The personal data of this partner has been erased.")
-    return key
