@@ -204,6 +204,19 @@ def test_queries_that_modules_run_exist():
     assert unknown == []
 
 
+def test_the_order_within_a_stream_is_judged_alike():
+    """The worker's checkpoints and its verification have the same text for it (`in_order`)."""
+    texts = {
+        re.sub(r"(?s).*?^    \(\n(.*)^    \) as in_order\n.*", r"\1", sql.text, flags=re.MULTILINE)
+        for sql in (
+            queries("service.evidence.checkpoints").macs,
+            queries("service.evidence.verify").slices_rows,
+        )
+    }
+    assert len(texts) == 1, "what you change of `in_order` in one of them, change in the other"
+    assert texts.pop().lstrip().startswith("select\n            count(*) = least(")
+
+
 def has_a_star(text: str) -> bool:
     """Return whether what a statement returns or writes follows the columns of its tables.
 

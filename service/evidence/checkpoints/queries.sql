@@ -72,7 +72,8 @@ where coalesce(m.bytes_before, 0) < $3
 
 -- name: macs
 -- What the MACs of a range of the log are of, the MACs, and whether each event is behind the one
--- before it in its stream, alone with its version; until they have $4 bytes.
+-- before it in its stream, alone with its version; until they have $4 bytes. `in_order` is the text of
+-- `slices_rows` (service/evidence/verify), a part of a statement: folders share whole ones alone.
 with measured as (
     select
         l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state, e.mac,

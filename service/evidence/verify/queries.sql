@@ -522,7 +522,8 @@ where id = 1
 -- name: slices_rows
 -- A range of the log until its events have $3 bytes, each row beside the event that it numbers; nulls
 -- where that is gone. Last, whether that is behind the one before it in its stream, alone with its
--- version.
+-- version: `in_order` is the text of `macs` (service/evidence/checkpoints), which returns digests instead
+-- of states; folders share whole statements alone.
 with measured as (
     select
         l.position, l.append_id, l.leaf_hash,
