@@ -282,7 +282,10 @@ def test_statements_stand_in_queries_sql():
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 found |= {name} if begins.match(node.value) else set()
-    assert found == OTHERS_SQL
+    assert found == OTHERS_SQL, (
+        "a statement belongs in its folder's queries.sql (CONTRIBUTING.md); if it cannot stand "
+        "there, name its module in OTHERS_SQL with the reason; take out a module that has none now"
+    )
 
 
 def test_streams_are_read_in_parts():
@@ -299,7 +302,10 @@ def test_streams_are_read_in_parts():
                 for node in ast.walk(function):
                     if isinstance(node, ast.Await) and READS.match(ast.unparse(node)):
                         found.setdefault(node, f"{path.relative_to(ROOT)} {function.name}")
-    assert set(found.values()) == set(WHOLE_STREAMS)
+    assert set(found.values()) == set(WHOLE_STREAMS), (
+        "fold the stream (`fold`) or read a part of it; if it stays short whatever people do, name "
+        "the function in WHOLE_STREAMS with the reason, and take out one that reads none now"
+    )
 
 
 def test_libraries_of_the_outside_stay_in_their_homes():
@@ -310,7 +316,10 @@ def test_libraries_of_the_outside_stay_in_their_homes():
         for library in imported(path) & set(HOMES):
             homes = [one for one in HOMES[library] if f"{name}/".startswith(f"{one}/")]
             found[library] |= set(homes) or {f"{name} is no home of it"}
-    assert found == {library: set(homes) for library, homes in HOMES.items()}
+    assert found == {library: set(homes) for library, homes in HOMES.items()}, (
+        "import the library in one of its homes, and have them raise errors of ours; if it needs "
+        "another, add that to HOMES with the reason, and take out one that does not import it now"
+    )
 
 
 def test_a_query_without_a_description_is_refused(tmp_path, monkeypatch):
