@@ -217,7 +217,7 @@ def fold(events: Iterable[Event], before: Partner | None = None) -> Partner:
     return state
 
 
-def _evolve(state: Partner, event: Event) -> Partner:  # noqa: C901, PLR0911, PLR0912 - one match
+def _evolve(state: Partner, event: Event) -> Partner:
     change, version = msgspec.structs.replace, state.version + 1
     match event:
         case PartnerApplied():
