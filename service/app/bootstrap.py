@@ -48,6 +48,7 @@ from service.people.sign_in import SignIn
 from service.people.staff import StaffCommands
 from service.privacy.documents import StoredDocuments
 from service.privacy.erasure_list import ErasureList
+from service.privacy.erasure_subjects import ErasureSubjects
 from service.privacy.erasures import Erasures
 from service.privacy.reapply import Parts
 from service.sandbox.fixtures import SandboxFixtures
@@ -237,6 +238,10 @@ class Service:
         # Nothing in the ledger of accounts has documents.
         stores[self.accounts] = self.modes["live"].storage.store
         return {
-            ledger.name: Parts(Erasures(ledger, listed, self.clock), StoredDocuments(ledger, store))
+            ledger.name: Parts(
+                ErasureSubjects(ledger),
+                Erasures(ledger, listed, self.clock),
+                StoredDocuments(ledger, store),
+            )
             for ledger, store in stores.items()
         }

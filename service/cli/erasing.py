@@ -23,7 +23,8 @@ from service.privacy.erase import (
     erase_entity,
 )
 from service.privacy.erasure_list import ErasureList, Kind
-from service.privacy.erasures import KeysRemain, Subject
+from service.privacy.erasure_subjects import Subject
+from service.privacy.erasures import KeysRemain
 from service.privacy.reapply import Parts
 
 UNLISTED_SECONDS_MAX: Final = 3.0
@@ -109,16 +110,16 @@ async def find_subject(
     for mode, parts in modes.items():
         match kind:
             case "claim":
-                subject = await parts.erasures.claim(subject_id)
+                subject = await parts.subjects.claim(subject_id)
             case "entity":
-                subject = await parts.erasures.entity(subject_id)
+                subject = await parts.subjects.entity(subject_id)
             case "link":
-                subject = await parts.erasures.link(subject_id)
+                subject = await parts.subjects.link(subject_id)
         if subject is not None:
             return mode, parts, subject
     for mode, parts in modes.items() if kind == "claim" else ():
         # Its row was lost, or is another claim's now: only the log can say that there is none.
-        subject = await parts.erasures.claim_by_log(subject_id, progress)
+        subject = await parts.subjects.claim_by_log(subject_id, progress)
         if subject is not None:
             return mode, parts, subject
     raise Refusal(f"{kind}_not_found")
@@ -126,10 +127,10 @@ async def find_subject(
 
 async def _former_member(accounts: Parts, staff_id: str) -> Subject:
     """Return whoever was on the team; raises Refusal `staff_not_found`, `staff_present`."""
-    member = await accounts.erasures.staff_by_log(staff_id, progress)
+    member = await accounts.subjects.staff_by_log(staff_id, progress)
     if member is None:
         raise Refusal("staff_not_found", "Nobody has this id on the team, or had it.")
-    if await accounts.erasures.is_on_the_team(member):
+    if await accounts.subjects.is_on_the_team(member):
         raise Refusal("staff_present")
     return member
 

@@ -141,7 +141,7 @@ async def copy(
         await target.service.staff.opened(target.staff_id, subject_id, target.cause)
     links, unread = list[str](), list[Unread]()
     if kind == "entity":
-        named = await parts.erasures.named(subject, progress)
+        named = await parts.subjects.named(subject, progress)
         links, unread = list(named.links), list(named.unread)
     count, about = 0, {f"{kind}_id": subject_id, "mode": mode, "copied_at": target.service.clock()}
     with written(out, force=force, mode=0o600) as file:

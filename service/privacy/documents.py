@@ -13,7 +13,7 @@ from service.ledger.ledger import Ledger, StreamPart
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import queries
 from service.privacy.aside import begun_aside
-from service.privacy.erasures import Subject
+from service.privacy.erasure_subjects import Subject
 from service.storage.port import NoBucket, ObjectStore
 
 URL_LIFE_MAX: Final = timedelta(hours=1)

@@ -9,7 +9,8 @@ from service.core.progress import Advance, Show
 from service.ledger.decoding import Unread
 from service.ledger.events import Cause
 from service.privacy.documents import Removed
-from service.privacy.erasures import EntityClaim, Erased, KeysRemain, Subject
+from service.privacy.erasure_subjects import EntityClaim, Subject
+from service.privacy.erasures import Erased, KeysRemain
 from service.privacy.reapply import Parts
 from service.storage.port import StorageUnavailable
 
@@ -81,16 +82,16 @@ async def erase_entity(
     Raises ArchiveUnavailable or KeysRemain, whose text says how much was erased, DocumentsRemain,
     and Unreadable where a later release wrote what may be of this entity.
     """
-    named = await parts.erasures.named(entity, show)
+    named = await parts.subjects.named(entity, show)
     erased = await parts.erasures.erase(entity, reason, cause, named.links)
     unread = [*named.unread, *erased.unread]
-    claims = await parts.erasures.claims_of(entity, named)
+    claims = await parts.subjects.claims_of(entity, named)
     removed, foreign = Removed(0, 0), list[str]()
     if with_claims:
         subjects = list[Subject]()
         for row in claims:
             claim = Subject("claim", row.claim_id, row.stream_id)
-            if await parts.erasures.is_claim_of(claim, entity):
+            if await parts.subjects.is_claim_of(claim, entity):
                 subjects.append(claim)
             else:
                 foreign.append(claim.subject_id)

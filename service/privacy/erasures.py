@@ -10,7 +10,7 @@ is in the log, and whoever does the same again begins its stream.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -21,14 +21,11 @@ from asyncpg import LockNotAvailableError, UndefinedTableError
 
 from service.core.clock import Clock
 from service.core.errors import Refusal
-from service.core.progress import Show
 from service.entities.commands import business_locks
-from service.facts.claims import ClaimCreated
 from service.facts.connections import ConnectLinkRedeemed, connection_stream, link_stream
-from service.facts.entities import EntityRegistered, entity_stream
-from service.facts.people import StaffAdded, StaffRemoved
+from service.facts.entities import EntityRegistered
+from service.facts.people import StaffRemoved
 from service.facts.privacy import PersonalDataErased
-from service.ledger.aside import Fetch, set_aside
 from service.ledger.binding import UnboundEvent
 from service.ledger.database import LedgerUnavailable, transaction_on
 from service.ledger.decoding import Unread
@@ -42,9 +39,9 @@ from service.ledger.scan import placed
 from service.ledger.sql import Sql, queries
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
-from service.privacy.aside import begun_aside
 from service.privacy.beginnings import digest_of, first_state, is_of
-from service.privacy.erasure_list import ErasureList, Kind, ListedErasure
+from service.privacy.erasure_list import ErasureList, ListedErasure
+from service.privacy.erasure_subjects import ErasureSubjects, Subject
 from service.privacy.genuine import Genuine
 from service.privacy.listed_streams import listed_streams
 
@@ -57,20 +54,8 @@ UNLISTED_SECONDS_MAX: Final = 600.0
 
 _SQL = queries("service.privacy")
 _LOCK = queries("service.ledger").lock
-_CLAIM = queries("projections.claim_list").by_id
 _ERASE_ENTITY = queries("projections.connections").erase_entity
 _ERASE_STAFF = queries("projections.staff").erase
-
-
-class Subject(NamedTuple):
-    """Whose data is erased: the person behind an entity, or the defendant's side of a claim.
-
-    Or whoever the label of a connect link names, redeemed or not; or who was on the team.
-    """
-
-    kind: Kind
-    subject_id: str
-    stream_id: UUID
 
 
 class KeysRemain(Exception):
@@ -79,26 +64,6 @@ class KeysRemain(Exception):
     def __init__(self, text: str, count: int) -> None:
         super().__init__(text)
         self.count = count
-
-
-class EntityClaim(NamedTuple):
-    """A claim of an entity. It has no stage if the read model lacks it."""
-
-    claim_id: str
-    stream_id: UUID
-    stage: str | None
-    erased: bool
-
-
-class Named(NamedTuple):
-    """What events say is an entity's: claims by their ids, with their streams, and links.
-
-    Events that also have its id, and that this service did not write, are `unread`.
-    """
-
-    claims: Mapping[str, UUID]
-    links: Sequence[str]
-    unread: Sequence[Unread]
 
 
 class Erased(NamedTuple):
@@ -122,146 +87,9 @@ class Erasures:
     def __init__(self, ledger: Ledger, listed: ErasureList, clock: Clock) -> None:
         """Take the ledger, and the list of erasures that is kept outside the database."""
         self._ledger = ledger
+        self._subjects = ErasureSubjects(ledger)
         self._listed = listed
         self._clock = clock
-
-    async def claim(self, claim_id: str) -> Subject | None:
-        """Return a claim as a subject; None where no row, and nothing set aside, leads to it."""
-        row = await self._ledger.database.reads.fetchrow(_CLAIM, claim_id)
-        streams = [] if row is None else [row["stream_id"]]
-        streams += [one.stream_id async for _, one in set_aside(self._ledger, claim_id)]
-        for stream in dict.fromkeys(streams):
-            subject = Subject("claim", claim_id, stream)
-            if await self._is_there(subject):
-                return subject
-        return None
-
-    async def claim_by_log(self, claim_id: str, show: Show) -> Subject | None:
-        """Return a claim as a subject by the whole log; None where this ledger has none."""
-        genuine = await self._genuine()
-        for stream, event, _ in await genuine.search(self._ledger, (ClaimCreated,), claim_id, show):
-            if isinstance(event, ClaimCreated) and event.claim_id == claim_id:
-                return Subject("claim", claim_id, stream)
-        return None
-
-    async def entity(self, entity_id: str) -> Subject | None:
-        """Return an entity as a subject; None where this ledger has none of this id."""
-        subject = Subject("entity", entity_id, entity_stream(self._ledger.name, entity_id))
-        return subject if await self._is_there(subject) else None
-
-    async def link(self, link_id: str) -> Subject | None:
-        """Return a connect link as a subject; None where this ledger has none of this id."""
-        subject = Subject("link", link_id, link_stream(self._ledger.name, link_id))
-        return subject if await self._is_there(subject) else None
-
-    async def staff_by_log(self, staff_id: str, show: Show) -> Subject | None:
-        """Return a member of the team as a subject, in the ledger of accounts; None for no such."""
-        genuine = await self._genuine()
-        for stream, event, _ in await genuine.search(self._ledger, (StaffAdded,), staff_id, show):
-            if isinstance(event, StaffAdded) and event.staff_id == staff_id:
-                return Subject("staff", staff_id, stream)
-        async for _, stored in set_aside(self._ledger, staff_id):
-            event, _ = self._ledger.codec.decode(*stored[2:6])
-            if isinstance(event, StaffAdded) and event.staff_id == staff_id:
-                return Subject("staff", staff_id, stored.stream_id)
-        return None
-
-    async def is_on_the_team(self, member: Subject) -> bool:
-        """Return whether the address of whoever is or was on the team is on it, by any id."""
-        async with self._ledger.transaction() as transaction:
-            return bool(await self._present(transaction, member, await self._genuine()))
-
-    async def _present(
-        self, transaction: Transaction, member: Subject, genuine: Genuine
-    ) -> set[str]:
-        """Return the id by which somebody is on the team, if they are."""
-        ids = {StaffAdded: set[str](), StaffRemoved: set[str]()}
-        for topic, found in ids.items() if member.kind == "staff" else ():
-            for _, event, _ in await genuine.told(transaction, [member.stream_id], topic):
-                if isinstance(event, (StaffAdded, StaffRemoved)):
-                    found.add(event.staff_id)
-        return ids[StaffAdded] - ids[StaffRemoved]
-
-    async def named(self, entity: Subject, show: Show) -> Named:
-        """Return the claims and links that events of this service say are an entity's.
-
-        The log is read for them: a row of a read model that was lost or altered hides none.
-
-        Raises Unreadable where a later release may have written of some.
-        """
-        ledger, told = self._ledger, entity.subject_id
-        claims, links, genuine = dict[str, UUID](), list[str](), await self._genuine()
-        topics = (ClaimCreated, ConnectLinkRedeemed)
-        for stream, event, _ in await genuine.search(ledger, topics, told, show):
-            match event:
-                case ClaimCreated() if event.entity_id == told:
-                    claims[event.claim_id] = stream
-                case ConnectLinkRedeemed() if event.entity_id == told:
-                    links.append(event.link_id)
-                case _:
-                    pass
-        claims |= await self._claims_aside(told)
-        return Named(claims, links, await placed(ledger, genuine.unread))
-
-    async def claims_of(self, entity: Subject, named: Named) -> list[EntityClaim]:
-        """Return an entity's claims, oldest first.
-
-        Those that the log names, and what the read model has beside them, perhaps another's.
-        """
-        ids, streams = list(named.claims), list(named.claims.values())
-        fetch = self._ledger.database.background.fetch
-        rows = await fetch(_SQL.claims_of_entity, entity.subject_id, ids, streams)
-        found = {row["stream_id"] for row in rows}
-        gone = await erased(fetch, await self._ledger.binding(), found)
-        return [EntityClaim(*row, erased=row["stream_id"] in gone) for row in rows]
-
-    async def made(self, claim: Subject, fetch: Fetch | None = None) -> ClaimCreated | None:
-        """Return how a claim began, checked to be of this service; None: its stream is another's.
-
-        `fetch` is that of a transaction.
-
-        Raises UnboundEvent where another than this service wrote that.
-        """
-        row = await self._ledger.database.reads.fetchrow(_SQL.facts, claim.stream_id)
-        if row is None:
-            return await self._made_aside(claim, fetch)
-        if row["topic"] != ClaimCreated.__name__:
-            return None
-        binding = await self._ledger.placing([(row["made_id"], row["made_mac"])])
-        began = row["topic"], row["made"], row["made_mac"]
-        binding.check(row["made_id"], claim.stream_id, 1, *began)
-        event, _ = self._ledger.codec.decode(claim.stream_id, 1, row["topic"], row["made"])
-        assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so
-        return event if event.claim_id == claim.subject_id else None
-
-    async def _made_aside(self, claim: Subject, fetch: Fetch | None) -> ClaimCreated | None:
-        """Return how a claim began, where that was set aside, and its stream has no event since."""
-        stored = await begun_aside(self._ledger, claim.stream_id, fetch)
-        if stored is None:
-            return None
-        made, _ = self._ledger.codec.decode(*stored[2:6])
-        if not isinstance(made, ClaimCreated) or made.claim_id != claim.subject_id:
-            return None
-        return made
-
-    async def _claims_aside(self, entity_id: str) -> dict[str, UUID]:
-        """Return an entity's claims, with their streams, whose creation was set aside."""
-        found: dict[str, UUID] = {}
-        async for _, stored in set_aside(self._ledger, entity_id):
-            made, _ = self._ledger.codec.decode(*stored[2:6])
-            if isinstance(made, ClaimCreated) and made.entity_id == entity_id:
-                claim = Subject("claim", made.claim_id, stored.stream_id)
-                if await self.made(claim) is not None:
-                    found[claim.subject_id] = claim.stream_id
-        return found
-
-    async def is_claim_of(self, claim: Subject, entity: Subject) -> bool:
-        """Return whether an event of this service says that a claim is this entity's."""
-        try:
-            made = await self.made(claim)
-        except (UnboundEvent, Unreadable):
-            return False
-        return made is not None and made.entity_id == entity.subject_id
 
     async def erase(
         self, subject: Subject, reason: str, cause: Cause, links: Sequence[str] = ()
@@ -274,10 +102,10 @@ class Erasures:
         key, and Refusal `staff_present` for whoever is on the team, perhaps again since somebody
         was asked: then nothing was erased.
         """
-        if subject.kind == "staff" and await self.is_on_the_team(subject):
+        if subject.kind == "staff" and await self._subjects.is_on_the_team(subject):
             raise Refusal("staff_present")
         async with self._ledger.transaction() as transaction:
-            genuine = await self._genuine()
+            genuine = await self._subjects.genuine()
             keys = [subject.stream_id, *await self._links(transaction, subject, links, genuine)]
             left = await transaction.fetch(_SQL.keys_left, keys)
             earlier = await self._earlier(transaction, subject, genuine)
@@ -313,7 +141,7 @@ class Erasures:
         another business, under the same reference with the same id.
         """
         subject = Subject(entry.kind, entry.subject, entry.data_keys[0])
-        if not await self._is_there(subject):
+        if not await self._subjects.is_there(subject):
             return False
         return entry.kind == "claim" or await is_of(self._ledger, entry)
 
@@ -383,9 +211,9 @@ class Erasures:
                 gone = [subject.stream_id], [self._clock()]
                 await self._clear_beside(transaction, "staff", _ERASE_STAFF, *gone)
             await execute(f"set local lock_timeout = {HELD_MILLISECONDS}")
-            genuine = await self._genuine()
+            genuine = await self._subjects.genuine()
             links = await self._lock_entity(transaction, subject, known_links, genuine)
-            if not await self._is_there(subject, transaction.fetch):
+            if not await self._subjects.is_there(subject, transaction.fetch):
                 raise AppendConflict(f"the stream of {subject.subject_id} has begun anew")
             facts = await transaction.fetchrow(_SQL.facts, subject.stream_id)
             keys = {subject.stream_id, *links, *listed}
@@ -400,7 +228,8 @@ class Erasures:
             event = partial(PersonalDataErased, reason=reason)
             # A restore may have somebody back on the team.
             ended = [
-                StaffRemoved(one) for one in await self._present(transaction, subject, genuine)
+                StaffRemoved(one)
+                for one in await self._subjects.present(transaction, subject, genuine)
             ]
             appends = [
                 Append(one, versions[one], [*ended, event(subject=name, data_key=one)], cause)
@@ -542,20 +371,3 @@ class Erasures:
             if isinstance(event, PersonalDataErased):
                 return meta.at, event.reason
         return None
-
-    async def _is_there(self, subject: Subject, fetch: Fetch | None = None) -> bool:
-        """Return whether a stream is this subject's.
-
-        An entity's and a link's follow from their ids, and the log names a member's of the team.
-        That of a claim follows from the partner's reference, or a row names it: then the key of
-        another claim must not be destroyed.
-        """
-        if subject.kind == "claim":
-            return await self.made(subject, fetch) is not None
-        reads = self._ledger.database.reads
-        if await reads.fetchrow(_SQL.facts, subject.stream_id) is not None:
-            return True
-        return await begun_aside(self._ledger, subject.stream_id, fetch) is not None
-
-    async def _genuine(self) -> Genuine:
-        return Genuine(self._ledger.codec, await self._ledger.binding())

@@ -23,7 +23,7 @@ from service.ledger.events import Recorded
 from service.ledger.following.parking import NOT_OURS
 from service.ledger.ledger import Ledger, Transaction
 from service.ledger.scan import appended, each_of
-from service.privacy.erasures import Subject
+from service.privacy.erasure_subjects import Subject
 from service.privacy.log_pages import SECONDS_MAX
 
 _TOPICS = [topic for topic in PARTNER_LEDGER.values() if topic.personal]

@@ -10,7 +10,8 @@ from service.ledger.decoding import Unread
 from service.ledger.events import Cause, Unreadable
 from service.privacy.documents import Removed, StoredDocuments
 from service.privacy.erasure_list import EntryUnreadable, ErasureList, ListedErasure, WithoutMac
-from service.privacy.erasures import Erased, Erasures, KeysRemain, Subject
+from service.privacy.erasure_subjects import ErasureSubjects, Subject
+from service.privacy.erasures import Erased, Erasures, KeysRemain
 from service.storage.port import StorageUnavailable
 
 CAME_BACK: Final = "its keys were destroyed, and came back"
@@ -56,6 +57,7 @@ class ReapplyOutcome(NamedTuple):
 class Parts(NamedTuple):
     """What erasing in one ledger needs."""
 
+    subjects: ErasureSubjects
     erasures: Erasures
     documents: StoredDocuments
 

@@ -103,8 +103,8 @@ def erase_entity(tmp_path):
 
     async def erase(world, entity_id):
         listed = ErasureList(DirectoryArchive(directory), world.service.secrets.get)
-        erasures = world.service.privacy(listed)["live"].erasures
-        subject = await erasures.entity(entity_id)
-        return await erasures.erase(subject, "case 1", STAFF)
+        parts = world.service.privacy(listed)["live"]
+        subject = await parts.subjects.entity(entity_id)
+        return await parts.erasures.erase(subject, "case 1", STAFF)
 
     return erase

@@ -61,7 +61,7 @@ async def test_an_erased_claim_says_so(world, tmp_path):
     claim_id = (await partner.claim(entity_id)).json()["claim_id"]
     listed = ErasureList(DirectoryArchive(tmp_path), world.service.secrets.get)
     parts = world.service.privacy(listed)["live"]
-    subject = await parts.erasures.claim(claim_id)
+    subject = await parts.subjects.claim(claim_id)
     assert subject is not None
     await erase_claim(parts, subject, "on request", STAFF)
     path = f"/account/{entity_id}/{partner.partner_id}"

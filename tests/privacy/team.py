@@ -9,7 +9,7 @@ from service.facts.caller import Mode
 from service.ledger.sequencer import Sequencer
 from service.privacy.erase import Erased, erase_alone, erase_claim, erase_entity
 from service.privacy.erasure_list import ErasureList
-from service.privacy.erasures import Subject
+from service.privacy.erasure_subjects import Subject
 from service.privacy.find import Place, Search
 from service.privacy.reapply import Parts
 from service.privacy.text_search import Sought
@@ -44,7 +44,7 @@ class Privacy:
 
     async def claim(self, claim_id: str, mode: Mode = "live") -> Subject:
         """Return a claim as a subject."""
-        subject = await self.parts(mode).erasures.claim(claim_id)
+        subject = await self.parts(mode).subjects.claim(claim_id)
         assert subject is not None
         return subject
 
@@ -57,7 +57,7 @@ class Privacy:
         self, entity_id: str, reason: str = "case 1", *, with_claims: bool = False
     ) -> Erased:
         """Erase an entity."""
-        subject = await self.parts().erasures.entity(entity_id)
+        subject = await self.parts().subjects.entity(entity_id)
         assert subject is not None
         return await erase_entity(
             self.parts(), subject, reason, STAFF, Shown(), with_claims=with_claims
@@ -65,7 +65,7 @@ class Privacy:
 
     async def erase_link(self, link_id: str, reason: str = "case 1") -> Erased:
         """Erase a connect link."""
-        subject = await self.parts().erasures.link(link_id)
+        subject = await self.parts().subjects.link(link_id)
         assert subject is not None
         return await erase_alone(self.parts(), subject, reason, STAFF)
 

@@ -226,7 +226,7 @@ async def test_a_sandbox_claim_is_erased_in_its_ledger(privacy):
     ids = await partner.sandbox()
     made = await partner.claim(ids.connected_entity_id, mode="test", **DETAILS)
     claim_id = made.json()["claim_id"]
-    assert await privacy.parts("live").erasures.claim(claim_id) is None
+    assert await privacy.parts("live").subjects.claim(claim_id) is None
     done = await privacy.erase_claim(claim_id, mode="test")
     assert (done.erased.is_new, done.erased.keys) == (True, 1)
     shown = await privacy.service.modes["test"].claims.show(claim_id)
@@ -271,17 +271,17 @@ async def test_a_claim_whose_row_was_altered_is_found_in_the_log(privacy, owner)
     _, _, _, made = await claim_with_document(privacy)
     claim = await privacy.claim(made["claim_id"])
     owner.execute("update live.claim_list set claim_id = 'clm_another'")
-    erasures = privacy.parts().erasures
-    assert await erasures.claim(made["claim_id"]) is None
-    assert await erasures.claim_by_log(made["claim_id"], Shown()) == claim
-    assert await erasures.claim_by_log("clm_another", Shown()) is None
+    subjects = privacy.parts().subjects
+    assert await subjects.claim(made["claim_id"]) is None
+    assert await subjects.claim_by_log(made["claim_id"], Shown()) == claim
+    assert await subjects.claim_by_log("clm_another", Shown()) is None
 
 
 async def test_an_unknown_claim_is_not_found(privacy):
     """The team's commands report claim_not_found."""
-    assert await privacy.parts().erasures.claim("clm_none") is None
-    assert await privacy.parts().erasures.claim_by_log("clm_none", Shown()) is None
-    assert await privacy.parts().erasures.entity("ent_none") is None
+    assert await privacy.parts().subjects.claim("clm_none") is None
+    assert await privacy.parts().subjects.claim_by_log("clm_none", Shown()) is None
+    assert await privacy.parts().subjects.entity("ent_none") is None
     with pytest.raises(Refusal):
         await privacy.service.modes["live"].claims.show("clm_none")
 

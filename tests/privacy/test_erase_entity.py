@@ -16,7 +16,7 @@ from service.ledger.events import ERASED
 from service.onboardings.commands import PURPOSE
 from service.privacy.documents import Removed
 from service.privacy.erase import DocumentsRemain
-from service.privacy.erasures import Subject
+from service.privacy.erasure_subjects import Subject
 from service.storage.port import StorageUnavailable
 from tests.privacy.links import labelled_link
 from tests.progress import Shown
@@ -119,14 +119,14 @@ async def test_a_session_that_begins_meanwhile_ends_too(privacy, database_url, m
     """While the log is read, which may take minutes: afterwards nothing has the address."""
     entity_id = await privacy.service.modes["live"].entities.add("Zoe", EMAIL, None, STAFF)
     parts, target = privacy.parts(), Target(privacy.service, STAFF)
-    subject = await parts.erasures.entity(entity_id)
-    read = parts.erasures.named
+    subject = await parts.subjects.entity(entity_id)
+    read = parts.subjects.named
 
     async def reading(*given):
         await session_of(privacy.service, EMAIL)
         return await read(*given)
 
-    monkeypatch.setattr(parts.erasures, "named", reading)
+    monkeypatch.setattr(parts.subjects, "named", reading)
     await erase_subject(target, "live", parts, subject, "case 1", with_claims=False)
     assert rows(database_url, "select session_id from accounts.sessions") == []
 

@@ -82,7 +82,7 @@ async def test_what_another_wrote_stops_no_erasure_of_a_member(privacy, owner):
     await staff.remove(EMAIL, STAFF)
     with owner.transaction():  # no event gets a number meanwhile: none is set aside
         owner.execute("select size from accounts.head for update")
-        member = await privacy.parts("accounts").erasures.staff_by_log(staff_id, Shown())
+        member = await privacy.parts("accounts").subjects.staff_by_log(staff_id, Shown())
         foreign = RawEvent(member.stream_id, 3, "StaffAdded", b"{}")
         await write_foreign(privacy.service.accounts, foreign)
         found = await find_subject(target, privacy.listed, "staff", staff_id)
@@ -114,7 +114,7 @@ async def test_a_member_in_the_list_is_erased_again_after_a_restore(privacy):
     """Also one whom the backup has on the team: their key is a finding until then."""
     service = privacy.service
     staff_id = await service.staff.add(EMAIL, STAFF)
-    member = await privacy.parts("accounts").erasures.staff_by_log(staff_id, Shown())
+    member = await privacy.parts("accounts").subjects.staff_by_log(staff_id, Shown())
     keys, at = [member.stream_id], service.clock()
     given = {"ledger": "accounts", "kind": "staff", "subject": staff_id, "data_keys": keys}
     await privacy.listed.put(ListedErasure(**given, reason="x", at=at))

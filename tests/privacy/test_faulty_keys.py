@@ -40,7 +40,7 @@ async def entities(privacy):
     """Return ids of three businesses by the stream, and key, of each."""
     add = privacy.service.modes["live"].entities.add
     ids = [await add(f"B{n}", f"key{n}@example.com", None, STAFF) for n in range(3)]
-    return {str((await privacy.parts().erasures.entity(one)).stream_id): one for one in ids}
+    return {str((await privacy.parts().subjects.entity(one)).stream_id): one for one in ids}
 
 
 async def faults(privacy):

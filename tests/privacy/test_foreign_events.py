@@ -20,7 +20,7 @@ from service.ledger.scan import appended, each_of
 from service.ledger.sequencer import Sequencer
 from service.privacy.erase import erase_entity
 from service.privacy.erasure_list import ErasureList
-from service.privacy.erasures import Subject
+from service.privacy.erasure_subjects import Subject
 from service.privacy.genuine import Genuine
 from service.privacy.reapply import Reapply
 from tests.ledger.raw_events import RawEvent, write_foreign, write_raw

@@ -38,8 +38,8 @@ async def test_labels_are_those_that_can_be_read(privacy, held):
     for _ in range(2):
         link = await labelled_link(await world.partner())
         await service.modes["live"].connections.approve(link, entity_id, STAFF)
-    subject = await privacy.parts().erasures.entity(entity_id)
-    *_, erased, _ = links = (await privacy.parts().erasures.named(subject, Shown())).links
+    subject = await privacy.parts().subjects.entity(entity_id)
+    *_, erased, _ = links = (await privacy.parts().subjects.named(subject, Shown())).links
     await privacy.erase_link(erased)
     events, unread = await held(subject, links)
     assert [(one.event, one.fields.get("label")) for one in events] == [

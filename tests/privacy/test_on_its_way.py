@@ -84,11 +84,11 @@ def erasing(world, subject):
 
 async def subject_of(world, **ids):
     """Return an entity or a claim as a subject."""
-    erasures = world.service.privacy(ErasureList(world.service.archive, world.service.secrets.get))[
+    parts = world.service.privacy(ErasureList(world.service.archive, world.service.secrets.get))[
         "live"
-    ].erasures
+    ]
     ((kind, one),) = ids.items()
-    return await getattr(erasures, kind)(one)
+    return await getattr(parts.subjects, kind)(one)
 
 
 async def onboarding_mail(world, gate):

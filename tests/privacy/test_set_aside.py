@@ -131,7 +131,7 @@ async def test_claims_of_a_business_are_erased_with_it(privacy, partner, entity_
     done = await privacy.erase_entity(entity_id, with_claims=True)
     assert sorted(one.claim_id for one in done.claims) == sorted(made)
     assert not done.foreign
-    left = [(await privacy.parts().erasures.entity(other)).stream_id]
+    left = [(await privacy.parts().subjects.entity(other)).stream_id]
     left += [(await privacy.claim(theirs)).stream_id]
     assert owner.execute(KEYS).fetchall() == [(one,) for one in sorted(left)]
 
@@ -164,9 +164,9 @@ async def test_what_was_done_again_is_another_claim(privacy, partner, entity_id,
     second = (await partner.claim(entity_id, "c1")).json()["claim_id"]
     assert [one.topic for one in found] == ["ClaimCreated"]
     assert await privacy.found(EMAIL) == []
-    assert await privacy.parts().erasures.claim(first) is None
+    assert await privacy.parts().subjects.claim(first) is None
     owner.execute(HIDE)
-    assert await privacy.parts().erasures.claim(first) is None
+    assert await privacy.parts().subjects.claim(first) is None
     assert (await privacy.claim(second)).subject_id == second
 
 
