@@ -26,12 +26,11 @@ from tests.document_store import Documents, documents_on
 from tests.log_lines import log_plainly
 from tests.memory_ledger import memory_world
 from tests.migrated_clusters import MigratedClusters
-from tests.patience import PATIENCE_SECONDS
 from tests.processes import ended
 from tests.redis_server import RedisServer
 from tests.scratch import scratch_directory
 from tests.shared_scopes import SharingFiles
-from tests.world import World, settings_for, world_on
+from tests.world import World, service_on, settings_for, world_on
 
 # How long an example takes says nothing: other tests share the machine.
 settings.register_profile(
@@ -284,8 +283,7 @@ async def world(request, database_url, tmp_path) -> AsyncGenerator[World, None]:
 @pytest.fixture
 async def service(database_url, tmp_path) -> AsyncGenerator[Service, None]:
     """Return the parts of a service, without its background tasks."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+    async with service_on(settings_for(database_url, tmp_path)) as one:
         yield one
 
 

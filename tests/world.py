@@ -2,7 +2,13 @@
 
 import math
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    contextmanager,
+    nullcontext,
+)
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
@@ -232,6 +238,11 @@ class World:
         number = next(_numbers)
         live = self.service.modes["live"].entities
         return await live.add(f"Business {number}", f"b{number}@example.com", None, STAFF)
+
+
+def service_on(settings: Settings) -> AbstractAsyncContextManager[Service]:
+    """Open the parts of a service, without its background tasks, and with a long deadline."""
+    return Service(settings, deadline_seconds=PATIENCE_SECONDS).opened()
 
 
 @asynccontextmanager

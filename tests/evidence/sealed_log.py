@@ -9,7 +9,6 @@ from uuid import UUID
 
 import asyncpg
 
-from service.app.bootstrap import Service
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
@@ -21,7 +20,7 @@ from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
 from tests.ledger.samples import CAUSE
-from tests.world import PATIENCE_SECONDS, settings_for
+from tests.world import service_on, settings_for
 
 KEY = NoteKey.of_seed("example.com/claim-ledger", b"\1" * 32)
 SCHEMA = "accounts"
@@ -71,7 +70,7 @@ class SealedLog(NamedTuple):
 async def make_sealed_log(database_url: str, mail_dir: Path) -> SealedLog:
     """Append, number and sign; the log is the same each time but for database ids."""
     settings = settings_for(database_url, mail_dir)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
+    async with service_on(settings) as service:
         await _append(service.accounts)
         connection = await asyncpg.connect(database_url)
         try:

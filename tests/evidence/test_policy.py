@@ -14,7 +14,7 @@ from service.evidence.policy import Policy, parse_policy
 from tests.evidence.evidence_world import KEY
 from tests.evidence.memory_log import FILES, sample
 from tests.evidence.second_verifier import PROGRAM as SECOND
-from tests.evidence.witnesses import PROGRAM, TestWitness, policy_text
+from tests.evidence.witnesses import PROGRAM, policy_text, three_witnesses
 from tests.tables import every_row
 
 A, B, C, D = (
@@ -123,10 +123,8 @@ def test_a_quorum_is_counted_by_groups():
 @pytest.fixture
 def witnesses(tmp_path):
     """Yield three witnesses of the sample's log."""
-    made = [TestWitness(tmp_path, number, KEY) for number in (1, 2, 3)]
-    yield made
-    for one in made:
-        one.state.close()
+    with three_witnesses(tmp_path, KEY) as made:
+        yield made
 
 
 def test_files_are_held_to_a_policy_by_both(witnesses, tmp_path):

@@ -1,22 +1,20 @@
 """A replay reads the log page by page, the next one ahead, and can be cut off at any time."""
 
 import asyncio
-import tempfile
 from contextlib import aclosing
-from pathlib import Path
 
 import pytest
 
-from service.app.bootstrap import Service
 from service.evidence.replay import pages as replay_pages
 from service.evidence.replay.log_fault import LogFault
 from service.evidence.replay.pages import pages
 from service.evidence.replay.state import replayed
 from service.ledger import decoding
 from service.ledger.sequencer import Sequencer
-from tests.patience import PATIENCE_SECONDS, eventually
+from tests.faults.clusters import folder_for_all
+from tests.patience import eventually
 from tests.pgbouncer import logins, pooler
-from tests.world import STAFF, settings_for
+from tests.world import STAFF, service_on, settings_for
 
 SIZE = 7
 TEMPORARY = "select count(*) from pg_class where relpersistence = 't' and relkind = 'r'"
@@ -45,11 +43,12 @@ def paged(monkeypatch):
 @pytest.fixture
 def pooled(database_url):
     """Return each ledger's URL through a pooler with two server connections per role."""
-    with tempfile.TemporaryDirectory() as name, logins(database_url) as made:
-        folder = Path(name)
-        folder.chmod(0o755)  # PgBouncer runs as nobody
-        with pooler(database_url, made, folder, default_pool_size=2) as urls:
-            yield urls
+    with (
+        folder_for_all() as folder,  # PgBouncer runs as nobody
+        logins(database_url) as made,
+        pooler(database_url, made, folder, default_pool_size=2) as urls,
+    ):
+        yield urls
 
 
 async def partners(ledger, advance=lambda _steps: None):
@@ -122,7 +121,7 @@ async def test_two_places_of_a_transaction_pooler_are_enough(pooled, database_ur
     """One for the tables, and one for the log: every page is read."""
     paged(2)
     settings = settings_for(database_url, tmp_path, **pooled)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
+    async with service_on(settings) as service:
         for _ in range(SIZE):
             await service.partners.add("A partner", "a@example.com", STAFF)
         await Sequencer(service.accounts).number_committed()

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -20,6 +19,7 @@ from service.evidence.verify.segments import JoinedStreams
 from service.ledger.database import Database
 from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys
 from tests.evidence.sealed_log import SIZE, disarm, make_sealed_log
+from tests.faults.clusters import folder_for_all
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.pgbouncer import logins, pooler
 
@@ -67,9 +67,7 @@ def few_at_once(monkeypatch):
 @pytest.fixture
 def folder():
     """Return a directory readable by nobody's user: PgBouncer refuses to run as root."""
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name)
-        path.chmod(0o755)
+    with folder_for_all() as path:
         yield path
 
 

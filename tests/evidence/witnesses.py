@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,6 +11,7 @@ import pytest
 
 from service.evidence.cosignature import WitnessKey
 from service.evidence.countersigning.witnessing import Witnessing
+from service.evidence.note import NoteKey
 from service.evidence.policy import Policy, parse_policy
 from service.http.posting import PostAnswer, Unanswered
 from tests.evidence.checkpointing import KEY
@@ -128,13 +129,20 @@ def time():
     return Time()
 
 
-@pytest.fixture
-def witnesses(tmp_path):
-    """Yield three witnesses of the log."""
-    made = [TestWitness(tmp_path, number, KEY) for number in (1, 2, 3)]
+@contextmanager
+def three_witnesses(home: Path, log_key: NoteKey) -> Iterator[list[TestWitness]]:
+    """Yield three witnesses of the log that has this key."""
+    made = [TestWitness(home, number, log_key) for number in (1, 2, 3)]
     yield made
     for one in made:
         one.state.close()
+
+
+@pytest.fixture
+def witnesses(tmp_path):
+    """Yield three witnesses of the log."""
+    with three_witnesses(tmp_path, KEY) as made:
+        yield made
 
 
 @pytest.fixture

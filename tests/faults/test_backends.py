@@ -12,6 +12,7 @@ from service.ledger.sql import Sql
 from tests.database_proxy import proxied
 from tests.databases import login_url, migrated
 from tests.faults.clusters import impatient_writes
+from tests.lock_waits import waiting_for_locks
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.projections.rebuilding import model, rebuild
 from tests.world import deadline_of, settings_for, world_on
@@ -23,10 +24,6 @@ BACKENDS = (
     "select json_object_agg(pool, backends) from (select application_name as pool, count(*) as"
     " backends from pg_stat_activity where application_name like 'claim-ledger %'"
     " and datname = current_database() group by 1) as counted"
-)
-WAITING = (
-    "select count(*) from pg_stat_activity where application_name like 'claim-ledger %'"
-    " and datname = current_database() and wait_event_type = 'Lock'"
 )
 COMMITS_WAIT = "select count(*) from pg_stat_activity where wait_event = 'SyncRep'"
 REBUILD_WAITS = f"{COMMITS_WAIT} and application_name = 'claim-ledger rebuild'"
@@ -90,7 +87,7 @@ async def test_a_wait_for_a_lock_ends_on_the_server(owner, database_url):
             owner.execute("lock table live.claim_list in access exclusive mode")
             with pytest.raises(LedgerUnavailable):
                 await database.writes.fetch(LOCKED)
-            await eventually(lambda: _waiting(owner) == 0)
+            await eventually(lambda: waiting_for_locks(owner) == 0)
         assert await eventually(lambda: _answers(database.writes))
 
 
@@ -328,11 +325,6 @@ async def _answers(pool):
         return await pool.fetch(ONE)
     except LedgerUnavailable:  # a busy machine took longer than this deadline
         return None
-
-
-def _waiting(owner):
-    owner.execute("select pg_stat_clear_snapshot()")  # a transaction keeps its first look
-    return owner.execute(WAITING).fetchone()[0]
 
 
 def _all_are_idle(world):

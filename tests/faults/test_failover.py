@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.faults.clusters import Installation, check_log, gone_on, settled
-from tests.patience import eventually
+from tests.faults.retried import until_created
 
 NOT_RECEIVING = "not exists (select from pg_stat_wal_receiver)"
 
@@ -12,16 +12,6 @@ async def followed(source, replica):
     """Wait until a replica has replayed everything that its source has written."""
     written = source.value("select pg_current_wal_lsn()::text")
     await asyncio.to_thread(replica.until, f"pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")
-
-
-async def until_created(partner, entity_id, reference):
-    """Retry a claim, as a partner does, until it succeeds."""
-
-    async def created():
-        answer = await partner.claim(entity_id, reference)
-        return answer if answer.status_code != 503 else None
-
-    return await eventually(created, look=0.1)
 
 
 async def test_a_failover_to_a_lagging_replica(clusters, smtp, tmp_path):

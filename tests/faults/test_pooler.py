@@ -10,10 +10,8 @@ Bind, so any server connection will do. That works with every PgBouncer; 1.21 an
 """
 
 import asyncio
-import tempfile
 from collections import Counter
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -32,7 +30,7 @@ from service.ledger.login import login_fault
 from service.ledger.sql import Sql
 from tests.database_proxy import proxied
 from tests.evidence.checkpointing import KEY, directory_at
-from tests.faults.clusters import impatient_writes
+from tests.faults.clusters import folder_for_all, impatient_writes
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.pgbouncer import Logins, logins, pooler
 from tests.world import settings_for, world_on
@@ -53,9 +51,7 @@ COMMIT = Sql("commit", "", "select pg_logical_emit_message(true, 'claim-ledger',
 @pytest.fixture
 def folder():
     """Return a directory readable by nobody's user: PgBouncer refuses to run as root."""
-    with tempfile.TemporaryDirectory() as name:
-        path = Path(name)
-        path.chmod(0o755)
+    with folder_for_all() as path:
         yield path
 
 

@@ -13,6 +13,7 @@ from service.ledger.database import LedgerUnavailable
 from service.ledger.limits import DEADLINE_SECONDS
 from tests import runbook
 from tests.endpoints import ENDPOINTS
+from tests.faults.retried import until_created
 from tests.patience import eventually, waiting
 from tests.world import STAFF, deadline_of
 
@@ -52,16 +53,6 @@ def check_unavailable(answers):
         assert seconds < SECONDS_MAX
 
 
-async def back(partner, entity_id, reference):
-    """Return the first claim that succeeds again, retrying as a partner would."""
-
-    async def working():
-        answer = await partner.claim(entity_id, reference)
-        return answer if answer.status_code != 503 else None
-
-    return await eventually(working)
-
-
 @pytest.mark.parametrize("kind", ["killed", "frozen"])
 async def test_every_endpoint_answers_503_in_time(faulty, faulty_world, partner, kind):
     """With and without open connections: endpoints and the readiness probe, within 2 s."""
@@ -80,7 +71,7 @@ async def test_every_endpoint_answers_503_in_time(faulty, faulty_world, partner,
         assert (live.status_code, seconds < 0.5) == (200, True)
         scraped, seconds = await timed(faulty_world.scrape(), waited)
         assert ("claim_ledger_database_up" in scraped, seconds < SECONDS_MAX) == (True, True)
-    assert (await back(partner, entity_id, "during")).status_code in {200, 201}
+    assert (await until_created(partner, entity_id, "during")).status_code in {200, 201}
     assert (await client.get("/health/ready")).status_code == 200
 
 
@@ -93,7 +84,7 @@ async def test_fifty_requests_at_once_are_bounded_too(faulty, faulty_world, part
             *(timed(partner.claim(entity_id, f"{kind}-{number}"), waited) for number in range(50))
         )
         check_unavailable(answers)
-    assert (await back(partner, entity_id, "after")).status_code == 201
+    assert (await until_created(partner, entity_id, "after")).status_code == 201
     answers = await asyncio.gather(
         *(partner.claim(entity_id, f"{kind}-{number}") for number in range(50))
     )
@@ -122,7 +113,7 @@ async def test_an_outage_in_the_middle_of_requests(faulty, faulty_world, partner
     why = {(line["event"], line["error_type"]) for line in lines if "error_type" in line}
     assert "ledger unavailable" in {event for event, _ in why}
     assert {one for one in why if one[1] not in runbook.outages()} == set()
-    await back(partner, entity_id, "mid-0")
+    await until_created(partner, entity_id, "mid-0")
     again: list[httpx.Response] = []
     for first in range(0, 200, IN_FLIGHT_MIN):  # after an outage, as many are admitted for sure
         names = [f"mid-{number}" for number in range(200)][first : first + IN_FLIGHT_MIN]
@@ -171,7 +162,7 @@ async def test_the_followers_go_on_after_an_outage(faulty, faulty_world, partner
 
     await eventually(ready)
     entity_id = await partner.connected_entity()
-    assert (await back(partner, entity_id, "follow")).status_code == 201
+    assert (await until_created(partner, entity_id, "follow")).status_code == 201
     database = faulty_world.service.modes["live"].ledger.database
 
     async def caught_up():

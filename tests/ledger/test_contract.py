@@ -6,7 +6,6 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from service.app.bootstrap import Service
 from service.claims.wire import ClaimRequest
 from service.core.errors import Refusal
 from service.facts.caller import Caller
@@ -19,8 +18,7 @@ from service.sandbox.fixtures import fixture_ids
 from tests.ledger.appending import APPLIED, append, applied, approved, read
 from tests.ledger.samples import CAUSE, sample
 from tests.memory_ledger import memory_service
-from tests.patience import PATIENCE_SECONDS
-from tests.world import STAFF, claim_body, settings_for
+from tests.world import STAFF, claim_body, service_on, settings_for
 
 ADDED = msgspec.structs.replace(sample(ACCOUNTS["MemberAdded"]), email_hash="00" * 32)
 
@@ -34,8 +32,7 @@ async def in_memory(tmp_path):
 @pytest.fixture
 async def on_postgresql(database_url, tmp_path):
     """Return a service on PostgreSQL."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+    async with service_on(settings_for(database_url, tmp_path)) as one:
         yield one
 
 

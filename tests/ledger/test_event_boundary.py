@@ -6,7 +6,6 @@ from uuid import uuid4
 
 import pytest
 
-from service.app.bootstrap import Service
 from service.evidence.binding import BindingRefused, bind_events
 from service.evidence.verify.expectations import Evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
@@ -21,7 +20,7 @@ from tests.ledger.raw_events import RawEvent, append_with_macs, number_past_the_
 from tests.ledger.samples import CAUSE
 from tests.ledger.secrets_before import insert_secrets_of_before
 from tests.protections import put_back, take_off
-from tests.world import MASTER_KEY, PATIENCE_SECONDS, settings_for
+from tests.world import MASTER_KEY, service_on, settings_for
 
 OF_THE_RELEASE_BEFORE = """
 select accounts.write(1, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
@@ -34,8 +33,7 @@ select accounts.write(1, '{}', '{}', '{}', '{}', '{}', '{}', '{}',
 async def older(database_url, tmp_path, owner):
     """Return the parts of an installation whose secrets are older than its event key."""
     insert_secrets_of_before(owner, MasterKeys([base64.b64decode(MASTER_KEY)]))
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+    async with service_on(settings_for(database_url, tmp_path)) as one:
         yield one
 
 

@@ -5,7 +5,6 @@ from uuid import uuid4
 
 import pytest
 
-from service.app.bootstrap import Service
 from service.evidence.binding import BindingRefused, bind_events
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.unbound import refuse_unbound
@@ -26,7 +25,7 @@ from tests.ledger.samples import CAUSE
 from tests.numbering import number
 from tests.patience import eventually
 from tests.projections.brittle import Setting
-from tests.world import PATIENCE_SECONDS, settings_for
+from tests.world import service_on, settings_for
 
 MACS = "select get_byte(mac, 0), count(*) from accounts.events group by 1 order by 1"
 
@@ -34,8 +33,7 @@ MACS = "select get_byte(mac, 0), count(*) from accounts.events group by 1 order 
 @pytest.fixture
 async def other(database_url, tmp_path):
     """Return another process of the installation."""
-    settings = settings_for(database_url, tmp_path)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+    async with service_on(settings_for(database_url, tmp_path)) as one:
         yield one
 
 

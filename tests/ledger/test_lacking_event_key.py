@@ -8,7 +8,6 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from service.app.bootstrap import Service
 from service.claims.wire import ClaimRequest
 from service.evidence.binding import bind_events
 from service.facts.caller import Caller
@@ -21,8 +20,8 @@ from tests.ledger.samples import CAUSE
 from tests.protections import take_off
 from tests.world import (
     MASTER_KEY,
-    PATIENCE_SECONDS,
     claim_body,
+    service_on,
     settings_for,
     world_on,
 )
@@ -43,7 +42,7 @@ async def rotated(database_url, tmp_path):
     """Return another process, whose ring has a new master key, too."""
     ring = f"{NEW_MASTER_KEY},{MASTER_KEY}"
     settings = settings_for(database_url, tmp_path, MASTER_KEYS=ring)
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as one:
+    async with service_on(settings) as one:
         yield one
 
 

@@ -8,16 +8,13 @@ from service.core.visitors import visited_by
 from service.ledger.database import Database
 from service.ledger.sql import Sql
 from tests.databases import login_url
+from tests.lock_waits import waiting_for_locks
 from tests.pages.visitor import Visitor
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.world import STAFF, settings_for, world_on
 
 SIZE = 4
 HELD = "lock table live.request_counts, live.request_days, live.requests in access exclusive mode"
-WAITING = (
-    "select count(*) from pg_stat_activity where application_name = 'claim-ledger live reads'"
-    " and datname = current_database() and wait_event_type = 'Lock'"
-)
 DAYS = Sql("days", "", "select from ledger.request_days")
 ONE = Sql("one", "", "select 1 as one")
 
@@ -124,5 +121,4 @@ def _calls_of(person, partner_id):
 
 
 def _waiting(owner):
-    owner.execute("select pg_stat_clear_snapshot()")  # a transaction keeps its first look
-    return owner.execute(WAITING).fetchone()[0]
+    return waiting_for_locks(owner, "claim-ledger live reads")

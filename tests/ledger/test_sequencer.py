@@ -8,6 +8,7 @@ from service.facts.catalogue import ACCOUNTS
 from service.ledger.database import LedgerUnavailable
 from service.ledger.sequencer import BATCH_MAX, Sequencer
 from service.ledger.writing import Append
+from tests.ledger.appending import append
 from tests.ledger.samples import CAUSE, plain
 from tests.patience import PATIENCE_SECONDS, eventually
 
@@ -22,12 +23,6 @@ LOG = (
 def events(stream, version=0, count=1):
     """Return an append of events that no projector minds."""
     return Append(stream, version, [APPROVED] * count, CAUSE)
-
-
-async def append(ledger, *appends):
-    """Append in a transaction of its own."""
-    async with ledger.transaction() as transaction:
-        return await transaction.append(*appends)
 
 
 async def number_everything(*sequencers):

@@ -3,12 +3,11 @@
 import psycopg
 import pytest
 
-from service.app.bootstrap import Service
 from service.ledger.read_model import ReadModel
 from service.ledger.rebuild.session import clear_left_over, rebuild_session
 from tests.projections.brittle import Setting
 from tests.projections.rebuilding import quiet
-from tests.world import PATIENCE_SECONDS, settings_for
+from tests.world import service_on, settings_for
 
 NEXT = """
 select count(*) from pg_class
@@ -62,6 +61,5 @@ class Rebuilding(Setting):
 async def one(database_url, tmp_path):
     """Return a ledger that nobody follows by itself, and a read model of it."""
     with psycopg.connect(database_url, autocommit=True) as owner:
-        settings = settings_for(database_url, tmp_path)
-        async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as service:
+        async with service_on(settings_for(database_url, tmp_path)) as service:
             yield Rebuilding(service, owner, database_url)

@@ -19,7 +19,7 @@ from tests.ledger.raw_events import RawEvent, write_raw
 from tests.ledger.samples import CAUSE
 from tests.patience import PATIENCE_SECONDS
 from tests.projections.brittle import META, Setting
-from tests.world import settings_for
+from tests.world import service_on, settings_for
 
 pytestmark = pytest.mark.followed
 
@@ -116,7 +116,7 @@ async def test_a_missing_master_key_parks_nothing(one, database_url, tmp_path):
     await one.append(B)
     one.projector.reads_personal = True
     settings = settings_for(database_url, tmp_path, MASTER_KEYS="B" * 42 + "A=")
-    async with Service(settings, deadline_seconds=PATIENCE_SECONDS).opened() as other:
+    async with service_on(settings) as other:
         await Subscription(one.ledger, one.projection).step()  # registers
         subscription = Subscription(other.accounts, one.projection)
         with pytest.raises(KeyUnknown):
