@@ -56,12 +56,20 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     onboarding_id: Annotated[
         str | None,
-        described("The onboarding, or what connected it.", None, "onb_01jexample00000000000000000"),
+        described(
+            "The onboarding; of a connection, the one that connected the entity last, unless a "
+            "link did.",
+            None,
+            "onb_01jexample00000000000000000",
+        ),
     ] = None
     link_id: Annotated[
         str | None,
         described(
-            "The connect link, or what connected it.", None, "lnk_01jexample00000000000000000"
+            "The connect link; of a connection, the one that connected the entity last, unless an "
+            "onboarding did.",
+            None,
+            "lnk_01jexample00000000000000000",
         ),
     ] = None
 
@@ -95,7 +103,7 @@ class CloudEvent(msgspec.Struct, frozen=True, kw_only=True):
         str | UnsetType,
         described(
             "The id of the claim, onboarding or connect link that it is about; of `endpoint.test`, "
-            "the endpoint's.",
+            "the endpoint's. Absent where neither an onboarding nor a link connected the entity.",
             "clm_01jexample00000000000000000",
         ),
     ] = UNSET

@@ -57,7 +57,7 @@ _LOOKED_AT: Final = frozenset({VERSION_FIELD, STATUS_FIELD, REVIEW_FIELD, SEEN_F
 newer ones, what a colleague did meanwhile would be overwritten unseen."""
 _DRAWN: Final = frozenset({"key_id", "endpoint_id", "proof"})
 """Hidden fields that a page draws anew whenever it is shown. The others say what it is about."""
-_ABOUT: Final = frozenset({"epoch", "partner_id", "secret_version", "subject", "to"})
+_ABOUT: Final = frozenset({"epoch", "first", "partner_id", "secret_version", "to"})
 """Hidden fields of forms that have nothing to enter: what the press is about."""
 _FORM: Final = re.compile(r"<form\b([^>]*)>(.*?)</form>", re.DOTALL)
 _CONTROL: Final = re.compile(

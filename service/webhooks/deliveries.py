@@ -1,6 +1,6 @@
 """Delivering to one endpoint: its queue is filled from the partner's events, and worked off.
 
-At least once, with the same id each time. Of one claim (or onboarding, or link) one event follows
+At least once, with the same id each time. Of one claim (or connection, or link) one event follows
 another; what is stuck holds up nothing else, and is set aside after three days. An endpoint that
 fails gets one event at a time. It is paused when it took nothing in three days, or when more events
 that it refused are set aside than `ASIDE_MAX`.
@@ -167,10 +167,14 @@ class Deliveries:
         if not found:
             return None
         notes = [one[:3] for one in found if not endpoint.types or one.type in endpoint.types]
-        positions, types, subjects = arrays(notes) or ([], [], [])
+        positions, types, lines = arrays(notes) or ([], [], [])
         end = found[-1].position
+        renamed = {one.subject: one.line for one in found if one.subject not in {None, one.line}}
+        if renamed:
+            names = list(renamed), list(renamed.values())
+            await self.parts.pool.fetch(_SQL.rename, self.endpoint_id, *names)
         row = await self.parts.pool.fetchrow(
-            _SQL.note, self.endpoint_id, position, end, positions, subjects, types, now
+            _SQL.note, self.endpoint_id, position, end, positions, lines, types, now
         )
         return None if row is None else _Filled(end, room - len(notes))
 

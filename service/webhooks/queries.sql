@@ -1,5 +1,5 @@
 -- name: aside
--- The claims (or onboardings, or links) of which an endpoint took an event in none of the attempts.
+-- The claims (or connections, or links) of which an endpoint took an event in none of the attempts.
 select
     subject, count(*) as events, min(position) as position, min(noted_at) as noted_at,
     max(fault) as fault, max(attempts) as attempts
@@ -200,15 +200,28 @@ update ledger.webhook_queues as q set waits_until = greatest(
 where q.endpoint_id = $1 and q.failures > 0
 
 -- name: release
--- What was set aside of a claim is due again, as if it had never been tried, after a rest of $4 seconds
--- at most.
+-- What was set aside of the claim (or connection, or link) of an event ($2) is due again, as if it had
+-- never been tried, after a rest of $4 seconds at most.
 with released as (
-    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = $3
-    where endpoint_id = $1 and subject = $2 and next_attempt_at = 'infinity'
+    update ledger.webhook_deliveries as d set attempts = 0, next_attempt_at = $3
+    where
+        d.endpoint_id = $1 and d.next_attempt_at = 'infinity'
+        and exists(
+            select from ledger.webhook_deliveries as e
+            where e.endpoint_id = $1 and e.position = $2 and e.subject = d.subject
+            offset 0
+        )
 )
 update ledger.webhook_queues
 set waits_until = least(waits_until, $3::timestamptz + make_interval(secs => $4::float8))
 where endpoint_id = $1
+
+-- name: rename
+-- What an earlier release queued under what brought an entity ($2) gets the names under which what
+-- follows it is queued now ($3).
+update ledger.webhook_deliveries as d set subject = n.line
+from unnest($2::text[], $3::text[]) as n (subject, line)
+where d.endpoint_id = $1 and d.subject = n.subject
 
 -- name: resume
 -- An endpoint was enabled: what is open is due, as if it had never been tried, once the endpoint has had
@@ -245,7 +258,7 @@ from ledger.webhook_queues as q
 where q.endpoint_id = $1 and q.is_active and q.waits_until <= $3
 
 -- name: set_aside
--- A claim (or onboarding, or link) is set aside: no event of it is attempted until a member asks for it,
+-- A claim (or connection, or link) is set aside: no event of it is attempted until a member asks for it,
 -- nor of another that follows one that was. A test event is dropped. Returns how many are aside.
 with dropped as (
     delete from ledger.webhook_deliveries

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from projections.partner_events.reader import PartnerEventsReader
 from service.core.clock import Clock
 from service.core.errors import Refusal, invalid
 from service.events.wire import TEST_EVENT
@@ -60,11 +61,18 @@ class Queues:
         """Return the first claims that were set aside, each with how many events it has."""
         return await self.databases[mode].reads.fetch(_SQL.aside, endpoint_id, LISTED_MAX)
 
-    async def release(self, mode: Mode, endpoint_id: str, subject: str) -> None:
-        """Deliver what was set aside of a claim; nothing where a form is sent twice."""
+    async def about(
+        self, mode: Mode, partner_id: str, positions: Sequence[int]
+    ) -> dict[int, str | None]:
+        """Return what the partner's events at some positions are about, as their lists name it."""
+        reader = PartnerEventsReader(self.databases[mode])
+        return await reader.about(partner_id, positions)
+
+    async def release(self, mode: Mode, endpoint_id: str, position: int) -> None:
+        """Deliver what was set aside of an event's claim; nothing where a form is sent twice."""
         writes = self.databases[mode].writes
         rest = ENDPOINT_WAIT_SECONDS_MAX
-        await writes.fetch(_SQL.release, endpoint_id, subject, self.clock(), rest)
+        await writes.fetch(_SQL.release, endpoint_id, position, self.clock(), rest)
 
     async def delivered(
         self,

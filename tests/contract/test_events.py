@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from functools import partial
 
 import pytest
 
@@ -10,6 +11,7 @@ from service.events.wire import LIMIT_MAX
 from service.facts.claims import ClaimCreated
 from service.http.scalars import LIMITS
 from service.onboardings.commands import PURPOSE
+from service.sandbox.commands import SandboxCommands
 from tests.contract.event_feed import events, followed
 from tests.contract.refusals import fields, refused
 from tests.tables import every_row
@@ -97,6 +99,64 @@ async def test_what_ends_without_an_entity_and_what_the_team_connects(shared):
     assert connected["type"] == "entity.connected"
     assert "subject" not in connected
     assert set(connected["data"].values()) == {None}
+
+
+async def test_what_brought_an_entity_is_said_whoever_connects_it_again(shared):
+    """The latest onboarding or link: the team's connections have none of their own."""
+    partner, live = await shared.partner(), shared.service.modes["live"]
+    entity_id = await shared.entity()
+    for by_link in (False, True, False, False, True):
+        if by_link:
+            await partner.connect(entity_id)
+        else:
+            await live.connections.connect_by_staff(entity_id, partner.partner_id, STAFF)
+        await partner.disconnect(entity_id)
+
+    found = await followed(partner, 12)
+    redeemed = [one["subject"] for one in found if one["type"] == "connect_link.redeemed"]
+    subjects = [one.get("subject") for one in found if one["type"].startswith("entity.")]
+    first, second = redeemed
+    assert subjects == [*[None] * 2, *[first] * 6, *[second] * 2]
+    for one in found:
+        assert one["data"]["link_id"] == one.get("subject")
+        assert one["data"]["partner_user_id"] == ("u" if "subject" in one else None)
+        assert one["data"]["entity_id"] is None
+    about = partial(live.partner_events.about, partner.partner_id)
+    places = [int(one["sequence"]) for one in found]
+    subjects = {int(one["sequence"]): one.get("subject") for one in found}
+    assert await about(places) == subjects
+    assert await about([0, 2**62]) == {}
+
+    await partner.connect(entity_id)
+    await partner.claim(entity_id)
+    used = {place: subject or entity_id for place, subject in subjects.items()}
+    assert await about(places) == used
+    for one in (await followed(partner, 15))[:2]:
+        assert (one.get("subject"), one["data"]["entity_id"]) == (None, entity_id)
+    other = await shared.partner()
+    assert await live.partner_events.about(other.partner_id, places) == {}
+
+
+async def test_what_brought_an_entity_is_said_in_the_sandbox_too(shared):
+    """A business that an onboarding brought, disconnected and connected in the console."""
+    partner = await shared.partner()
+    body = {"partner_user_id": "user-3", "company_name": "New", "user_email": "e3@example.com"}
+    answer = await partner.call("POST", "/onboardings", json=body, mode="test")
+    onboarding_id = answer.json()["onboarding_id"]
+    row = await shared.service.modes["test"].onboarding_list.by_id(onboarding_id)
+    service = shared.service
+    sandbox = SandboxCommands(service.modes["test"].ledger, service.partners, service.sandbox)
+    for deed in (sandbox.disconnect, sandbox.connect, sandbox.disconnect):
+        await deed(partner.partner_id, 0, row["entity_id"], STAFF)
+    await partner.sandbox()
+
+    found = await followed(partner, 4 + 3, mode="test")  # three of fixtures
+    named = {"onboarding_id": onboarding_id, "partner_user_id": "user-3"}
+    told = [one for one in found if any(one["data"].values())]
+    assert [one["type"] for one in told] == ["entity.connected", "entity.disconnected"] * 2
+    for one in told:
+        assert one["subject"] == onboarding_id
+        assert {name: text for name, text in one["data"].items() if text is not None} == named
 
 
 async def test_partners_and_modes_are_told_of_their_own_alone(shared):

@@ -30,13 +30,22 @@ _LOGGED = Sql(
     "logged",
     "A delivery that was made.",
     "insert into ledger.webhook_log values"
-    " ($1, $2, 7, 'clm_1', 'claim.created', 2, 204, 12, 'HTTP 500')",
+    " ($1, $2, 107, 'clm_1', 'claim.created', 2, 204, 12, 'HTTP 500')",
 )
 _ASIDE = Sql(
     "aside",
-    "A claim's events that were set aside.",
-    "insert into ledger.webhook_deliveries select $1, position, 'clm_<7>', 'claim.created', $2, 17,"
-    " 'infinity', 'HTTP 422' from generate_series(5, 6) as position",
+    "Events of a claim that were set aside, and of a connection.",
+    "insert into ledger.webhook_deliveries"
+    " select $1, position, 'connection ' || position / 2, 'claim.created', $2, 17,"
+    " 'infinity', 'HTTP 422' from generate_series(104, 107) as position",
+)
+_HAPPENED = Sql(
+    "happened",
+    "Events of a partner: of a connection that nothing brought, and of a claim.",
+    "insert into ledger.partner_events (stream_id, position, partner_id, type, at, claim_id)"
+    " select gen_random_uuid(), nr, $1, case when nr < 106 then 'entity.connected' else"
+    " 'claim.created' end, $2, case when nr >= 106 then 'clm_<' || nr || '>' end"
+    " from generate_series(104, 107) as nr",
 )
 
 _RESTS = Sql(
@@ -245,11 +254,12 @@ async def test_live_mode_takes_a_fresh_proof(world, developer):
 
 async def test_a_test_event_a_replay_and_the_log(world, developer):
     """What waits is listed with its last error, and what was delivered with status and duration."""
-    visitor, _, path = developer
+    visitor, partner_id, path = developer
     _, drawn = await added(visitor, path, mode="live")
     endpoint_id = drawn["endpoint_id"]
     one = f"{path}/{endpoint_id}"
     database = world.service.modes["live"].ledger.database
+    await database.writes.fetch(_HAPPENED, partner_id, system_clock())
     moved = "update ledger.webhook_queues set position = 12345 returning 1"
     await eventually(lambda: database.writes.fetch(Sql("moved", "A queue.", moved)))
     assert "Position 12345" in await shown(visitor, one)  # as the field takes it
@@ -260,30 +270,39 @@ async def test_a_test_event_a_replay_and_the_log(world, developer):
         refused = await visitor.post(f"{one}/replay", position=wrong)
         assert (refused.status_code, "From position" in text_of(refused.text)) == (400, True), wrong
     page = await shown(visitor, one)
-    for text in ("endpoint.test", "clm_1", "204", "12 ms", "HTTP 500", "Position 2"):
+    about = (f"endpoint.test {endpoint_id}", "clm_<107>")
+    for text in (*about, "204", "12 ms", "HTTP 500", "Position 2"):
         assert text in page
+    assert "clm_1" not in page  # the queue's own name of it
     for query in ("before=1.x", "before=x"):
         assert (await visitor.get(f"{one}?{query}")).status_code == 400
 
 
 async def test_a_claim_that_was_set_aside_is_delivered_again(world, developer):
     """The list and the endpoint's page say so; whoever asks twice for it asks once."""
-    visitor, _, path = developer
+    visitor, partner_id, path = developer
     _, drawn = await added(visitor, path)
     one = f"{path}/{drawn['endpoint_id']}"
     database = world.service.modes["test"].ledger.database
-    moved = Sql("moved", "A queue.", "update ledger.webhook_queues set position = 9 returning 1")
+    moved = Sql("moved", "A queue.", "update ledger.webhook_queues set position = 200 returning 1")
     await eventually(lambda: database.writes.fetch(moved))
+    await database.writes.fetch(_HAPPENED, partner_id, system_clock())
     await database.writes.fetch(_ASIDE, drawn["endpoint_id"], system_clock())
-    assert "set aside: 2" in await shown(visitor, path)
-    page = await shown(visitor, one)
-    assert re.search(r"clm_<7> 2 5 .* HTTP 422 Deliver again", page)
-    assert "Nothing is waiting." in page
-    for _ in range(2):
-        answer = await visitor.post(f"{one}/release", subject="clm_<7>")
+    assert "set aside: 4" in await shown(visitor, path)
+    page = await visitor.get(one)
+    assert "connection 5" not in page.text  # the queue's own name
+    nothing = "A business that no onboarding or link of yours connected"
+    listed = rf"{nothing} 2 104 .* HTTP 422 Deliver again {nothing} clm_<106> 2 106 .* clm_<106> "
+    assert re.search(listed, text_of(page.text))
+    assert "Nothing is waiting." in text_of(page.text)
+    positions = re.findall(r'name="first" value="(\d+)"', page.text)
+    assert positions == ["104", "106"]
+    for position, left in zip(positions * 2, (2, 0, 0, 0), strict=True):
+        answer = await visitor.post(f"{one}/release", first=position)
         assert answer.headers["location"] == f"{one}?done=released"
-    page = await shown(visitor, f"{one}?done=released")
-    assert ("on their way again" in page, "set aside" in page) == (True, False)
+        page = await shown(visitor, f"{one}?done=released")
+        assert ("on their way again" in page, f"set aside: {left}" in page) == (True, left > 0)
+    assert (await visitor.post(f"{one}/release", subject="clm_<106>")).status_code == 400
 
 
 async def test_a_person_can_post_so_much_a_minute(world, developer):

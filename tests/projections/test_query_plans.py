@@ -9,7 +9,7 @@ import pytest
 
 from projections.claim_list.reader import PAGE_BYTES_MAX
 from service.ledger.sql import queries
-from tests.plans import nodes_of
+from tests.plans import nodes_of, rows_read
 
 ROWS = 100_000
 
@@ -112,9 +112,10 @@ def test_a_partners_events_are_read_from_an_index(filled):
     for generic in ("force_generic_plan", "force_custom_plan"):
         filled.execute("deallocate all")
         filled.execute(f"set plan_cache_mode = {generic}")
-        filled.execute(f"prepare page (text, bigint, bigint, bytea, text) as {text}")
+        filled.execute(f"prepare page (text, bigint, bigint, bytea, text, int) as {text}")
         explained = filled.execute(
-            "explain (analyze, format json) execute page ('ptn_1', 10000, 100, '\"ptn_1\"', 'x')"
+            "explain (analyze, format json)"
+            " execute page ('ptn_1', 10000, 100, '\"ptn_1\"', 'x', 200)"
         ).fetchone()[0]
         nodes = [one for one in nodes_of(explained[0]["Plan"]) if "Relation Name" in one]
         read = {one["Relation Name"]: one for one in nodes if one["Actual Loops"]}
@@ -123,6 +124,37 @@ def test_a_partners_events_are_read_from_an_index(filled):
         for one in nodes:
             looked_at = one["Actual Rows"] + one.get("Rows Removed by Filter", 0)
             assert looked_at * one["Actual Loops"] <= 100, (generic, one)
+
+
+def test_what_brought_an_entity_is_looked_for_among_so_many_events(filled):
+    """Of a connection that was made and ended twenty thousand times, by a page and by places."""
+    filled.execute(
+        "insert into live.log (position, append_id, leaf_hash)"
+        " select n, n, sha256(n::text::bytea) from generate_series(30001, 50000) as n"
+        " on conflict do nothing"
+    )
+    filled.execute(
+        "insert into live.partner_events (stream_id, position, partner_id, type, at, entity_id)"
+        " select lpad('7', 32, '0')::uuid, n, 'ptn_again',"
+        " case when n % 2 = 0 then 'entity.connected' else 'entity.disconnected' end, now(),"
+        " 'ent_again' from generate_series(30001, 50000) as n"
+    )
+    filled.execute("analyze live.partner_events, live.log")
+    statements, places = queries("projections.partner_events"), list(range(49000, 49100))
+    for generic in ("force_generic_plan", "force_custom_plan"):
+        filled.execute("deallocate all")
+        filled.execute(f"set plan_cache_mode = {generic}")
+        page, about = (statements[name].on("live") for name in ("page", "about"))
+        filled.execute(f"prepare page (text, bigint, bigint, bytea, text, int) as {page}")
+        filled.execute(f"prepare about (text, bigint[], int) as {about}")
+        for asked in (
+            "page ('ptn_again', 49000, 100, '\"ptn_again\"', 'x', 20)",
+            f"about ('ptn_again', array{places}, 20)",
+        ):
+            explain = f"explain (analyze, format json) execute {asked}"
+            (explained,) = filled.execute(explain).fetchone()
+            nodes = [one for one in nodes_of(explained[0]["Plan"]) if "Relation Name" in one]
+            assert max(rows_read(one) for one in nodes) == 100 * 20, (generic, nodes)
 
 
 def test_the_last_checkpoint_is_read_from_an_index(filled):

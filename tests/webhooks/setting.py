@@ -3,8 +3,17 @@
 from collections import Counter
 from datetime import timedelta
 
+import msgspec
+
 from service.core.clock import system_clock
 from service.facts.claims import STAGES, ClaimCreated, ClaimStageChanged, claim_stream
+from service.facts.connections import (
+    ConnectLinkRedeemed,
+    EntityConnected,
+    EntityDisconnected,
+    connection_stream,
+    link_stream,
+)
 from service.ledger.following.runner import Subscription
 from service.ledger.sql import Sql
 from service.ledger.writing import Append
@@ -35,7 +44,10 @@ HOUR = timedelta(hours=1)
 
 
 class Sink:
-    """What endpoints take: everything, unless a URL or a subject was told to answer otherwise."""
+    """What endpoints take: everything, unless a URL or a subject was told to answer otherwise.
+
+    An event without a subject goes by its type.
+    """
 
     def __init__(self):
         self.taken, self.sent = [], []
@@ -44,7 +56,8 @@ class Sink:
 
     async def post(self, url, headers, body, _now):
         """Take a message, or answer as told; None: no answer."""
-        subject = body.decode().split('"subject":"')[1].split('"')[0]
+        event = msgspec.json.decode(body)
+        subject = event.get("subject", event["type"])
         self.tried[url, subject] += 1
         self.sent.append((url, headers, body))
         for key in (url, subject):
@@ -113,6 +126,22 @@ class Setting:
             appends.append(Append(stream, 0, events, CAUSE))
         async with self.ledger.transaction() as transaction:
             await transaction.append(*appends)
+        await self.follow()
+
+    async def connection(self, partner_id, entity_id, *links, ends=True):
+        """Connect a business, by links or (None) by the team, and disconnect it after each."""
+        stream = connection_stream(self.name, partner_id, entity_id)
+        for link in links:
+            connected = EntityConnected(partner_id, entity_id, "staff")
+            redeemed = []
+            if link is not None:
+                connected = EntityConnected(partner_id, entity_id, "connect_link", link)
+                events = [ConnectLinkRedeemed(link, partner_id, entity_id)]
+                redeemed = [Append(link_stream(self.name, link), 0, events, CAUSE)]
+            events = [connected, EntityDisconnected(partner_id, entity_id)][: 1 + ends]
+            async with self.ledger.transaction() as transaction:
+                known = len(await transaction.read(stream))
+                await transaction.append(*redeemed, Append(stream, known, events, CAUSE))
         await self.follow()
 
     async def moved(self, name, partner_id):

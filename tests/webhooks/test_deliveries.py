@@ -3,6 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
+from operator import itemgetter
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from tests.webhooks.setting import HOUR, OTHER, URL, taken
 
 pytestmark = pytest.mark.server
 
+CONNECTION = ("entity.connected", "entity.disconnected")
 _QUEUED = Sql(
     "queued",
     "A delivery of an event that nobody can read.",
@@ -158,6 +160,64 @@ async def test_a_stuck_claim_holds_up_no_other_and_keeps_its_order(one):
     assert len({event["id"] for event in sent}) == len(sent) - 1
 
 
+def told(one):
+    """Return what was sent: type and sequence, with what it is about."""
+    sent = [msgspec.json.decode(body) for _, _, body in one.sink.sent]
+    return [(event["type"], int(event["sequence"]), event.get("subject")) for event in sent]
+
+
+@pytest.mark.parametrize("link", ["lnk_1", None])
+async def test_events_of_a_connection_follow_one_another_whatever_made_it(one, link):
+    """The first is refused for a while; those of another business go on, and all can come again."""
+    partner, endpoint = await one.subscribed()
+    stuck = link or "entity.connected"
+    one.sink.answers[stuck] = EndpointAnswer(500)
+    await one.connection(partner, "ent_1", link, None)
+    await one.connection(partner, "ent_2", "lnk_2")
+    await one.serve()
+    await one.connection(partner, "ent_1", "lnk_3")
+    await one.serve()
+    assert (one.sink.tried[URL, stuck], taken(one)) == (1, ["lnk_2"] * 3)
+    one.sink.answers.clear()
+    await one.pass_time(HOUR / 60, HOUR / 720)
+    first, *found = [each for each in told(one) if each[2] != "lnk_2"]
+    assert found == sorted(found, key=itemgetter(1))
+    assert (found[0], len(found)) == (first, 8 if link else 7)
+    assert await one.queues.open("live", endpoint) == []
+    about = await one.queues.about("live", partner, range(1, 99))
+    assert about.items() >= {place: subject for _, place, subject in found}.items()
+    assert list(about.values()).count("lnk_3") == 3
+    one.sink.sent.clear()
+    await one.queues.replay("live", endpoint, first[1])
+    await one.serve()
+    assert [each for each in told(one) if each[2] != "lnk_2"] == found
+
+
+async def test_what_an_earlier_release_queued_of_a_connection_leaves_as_it_would_have(one, owner):
+    """What follows waits for what has the link's name; what has its position's is on its own."""
+    partner, endpoint = await one.subscribed()
+    one.sink.answers |= dict.fromkeys(("lnk_1", *CONNECTION), EndpointAnswer(500))
+    await one.connection(partner, "ent_1", "lnk_1")
+    await one.connection(partner, "ent_2", None)
+    await one.serve()
+    queued = await one.queues.about("live", partner, range(1, 99))
+    for place, link in queued.items():
+        owner.execute(
+            "update live.webhook_deliveries set subject = %s where position = %s",
+            (link or f"position {place}", place),
+        )
+    await one.connection(partner, "ent_1", None)
+    tried = one.sink.tried[URL, "lnk_1"]
+    await one.serve()
+    assert one.sink.tried[URL, "lnk_1"] == tried
+    one.sink.answers.clear()
+    await one.pass_time(HOUR / 2, HOUR / 720)
+    assert await one.queues.open("live", endpoint) == []
+    assert sorted(taken(one)) == sorted([*CONNECTION, *["lnk_1"] * 5])
+    places = [place for _, place, subject in told(one) if subject == "lnk_1"]
+    assert places == sorted(places)
+
+
 async def set_aside(one, endpoint):
     """Set a claim aside whose first event is being attempted, or was."""
     (head, *_) = await one.queues.open("live", endpoint)
@@ -173,12 +233,14 @@ async def test_an_event_that_comes_while_its_claim_is_released_follows_it(one):
     await one.claims(partner, "a")
     await one.serve()
     await set_aside(one, endpoint)
+    (aside,) = await one.queues.aside("live", endpoint)
     one.sink.answers.clear()
     await one.moved("a", partner)
     pool = one.ledger.database.background
     async with pool.transaction() as connection:
         release = queries("service.webhooks").release.on(pool.schema)
-        await connection.fetch(release, endpoint, "clm_a", one.now, ENDPOINT_WAIT_SECONDS_MAX)
+        rest = ENDPOINT_WAIT_SECONDS_MAX
+        await connection.fetch(release, endpoint, aside["position"], one.now, rest)
         serving = asyncio.create_task(one.serve())
         await eventually(lambda: one.ledger.database.reads.fetch(_WAITING))
     await serving

@@ -105,7 +105,7 @@ async def test_one_claim_that_is_refused_for_three_days_is_set_aside_and_the_oth
     states = await one.queues.states("live", [endpoint])
     assert (states[endpoint]["open"], states[endpoint]["failing_since"]) == (0, None)
     one.sink.answers.clear()
-    await one.queues.release("live", endpoint, "clm_stuck")
+    await one.queues.release("live", endpoint, aside["position"])
     await one.serve()
     assert [one for one in taken(one) if one == "clm_stuck"] == ["clm_stuck"] * 3
     sent = [msgspec.json.decode(body) for _, _, body in one.sink.sent]

@@ -79,11 +79,15 @@ class WebhookPages:
         is outdated is about the version that is shown beside it.
         """
         endpoint = await self.find(request, endpoint_id)
-        known = await self.commands.look(member_of(request).partner_id, endpoint_id)
+        partner_id = member_of(request).partner_id
+        known = await self.commands.look(partner_id, endpoint_id)
         mode: Mode = endpoint["mode"]
         at = asked_place(request)
         before = (at[0], _position(at[1], "before")) if at else (None, None)
+        waiting = await self.queues.open(mode, endpoint_id)
+        aside = await self.queues.aside(mode, endpoint_id)
         delivered = await self.queues.delivered(mode, endpoint_id, before)
+        positions = [row["position"] for row in (*waiting, *aside, *delivered)]
         last = delivered[-1] if len(delivered) == LISTED_MAX else None
         done = request.query_params.get("done")
         form = form_of(request) if refusal else {}
@@ -98,9 +102,10 @@ class WebhookPages:
             known=known,
             version=expected_version(request) if is_about_sent else known.changed_version,
             is_outdated=is_outdated,
-            open=await self.queues.open(mode, endpoint_id),
-            aside=await self.queues.aside(mode, endpoint_id),
+            open=waiting,
+            aside=aside,
             delivered=delivered,
+            subjects=await self.queues.about(mode, partner_id, positions),
             older=place((last["delivered_at"], str(last["position"]))) if last else None,
             is_first=at is None,
             now=(now := self.commands.clock()),
@@ -290,9 +295,10 @@ def _sending(pages: WebhookPages) -> list[HTTPRouteHandler]:
 
     @post("/{endpoint_id:str}/release", opt=WEBHOOKS)
     async def release(request: AnyRequest, endpoint_id: PathText) -> Html:
-        """Deliver again what was set aside of a claim."""
+        """Deliver again what was set aside with an event, of the same claim or connection."""
         mode = (await pages.find(request, endpoint_id))["mode"]
-        await queues.release(mode, endpoint_id, form_of(request).get("subject", ""))
+        first = _position(form_of(request).get("first", ""), "first")
+        await queues.release(mode, endpoint_id, first)
         return _done(request, endpoint_id, "released")
 
     @post("/{endpoint_id:str}/disable", opt=WEBHOOKS)

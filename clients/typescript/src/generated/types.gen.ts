@@ -451,7 +451,7 @@ export type CloudEvent = {
      */
     type: 'claim.created' | 'claim.stage_changed' | 'claim.document_flagged' | 'entity.connected' | 'entity.disconnected' | 'onboarding.completed' | 'connect_link.redeemed' | 'connect_link.declined' | 'endpoint.test' | (string & {});
     /**
-     * The id of the claim, onboarding or connect link that it is about; of `endpoint.test`, the endpoint's.
+     * The id of the claim, onboarding or connect link that it is about; of `endpoint.test`, the endpoint's. Absent where neither an onboarding nor a link connected the entity.
      */
     subject?: string;
     /**
@@ -507,11 +507,11 @@ export type EventData = {
      */
     document_id?: string | null;
     /**
-     * The onboarding, or what connected it.
+     * The onboarding; of a connection, the one that connected the entity last, unless a link did.
      */
     onboarding_id?: string | null;
     /**
-     * The connect link, or what connected it.
+     * The connect link; of a connection, the one that connected the entity last, unless an onboarding did.
      */
     link_id?: string | null;
 };
