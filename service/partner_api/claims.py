@@ -82,9 +82,10 @@ LIST_CLAIMS: Final = Endpoint(
         "after the entity has disconnected you, and then says so.\n\n"
         "Pass `next_page_token` as the next request's `page_token`, with the same `entity_id` "
         "and `partner_user_id`; null means that there are no more pages. Claims created while "
-        "you page make no page skip or repeat a row. A token that this list did not give is "
-        "400 `validation_failed`. A page may have fewer claims than `limit`, and a next one, where "
-        f"their `partner_invoice_ids` would exceed {PAGE_BYTES_MAX} bytes."
+        "you page make no page skip or repeat a row. A token that is not the id of a claim of the "
+        "list that you ask for is 400 `validation_failed`. A page may have fewer claims than "
+        f"`limit`, and a next one, where their `partner_invoice_ids` would exceed {PAGE_BYTES_MAX} "
+        "bytes."
     ),
     query=ClaimListQuery,
     successes=(Success(200, ClaimList, "A page of claims."),),

@@ -254,6 +254,8 @@ async def test_the_list_can_be_filtered_by_user(shared):
 
     assert [one["claim_id"] for one in first["claims"] + rest["claims"]] == mine
     assert (first["next_page_token"], rest["next_page_token"]) == (mine[1], None)
+    whole = (await listed(partner, entity, page_token=mine[1])).json()
+    assert [one["claim_id"] for one in whole["claims"]] == [made[1], made[0]]
     assert [one["claim_id"] for one in empty["claims"]] == [made[6]]
     assert (none["claims"], none["next_page_token"]) == ([], None)
     refused(
