@@ -56,9 +56,9 @@ delete from ledger.hand_overs where position = any($1::bigint[])
 select 1 from ledger.hand_overs where next_attempt_at <= $1 limit 1
 
 -- name: hand_overs_note
--- Messages to hand over.
+-- Messages to hand over, due now: an event of a clock that was ahead is dated later than that.
 insert into ledger.hand_overs (position, stream_id, noted_at, next_attempt_at)
-select noted.position, noted.stream_id, noted.at, noted.at
+select noted.position, noted.stream_id, least(noted.at, now()), least(noted.at, now())
 from unnest($1::bigint[], $2::uuid[], $3::timestamptz[]) as noted (position, stream_id, at)
 on conflict do nothing
 

@@ -20,15 +20,16 @@ delete from ledger.document_checks where position = $1 and document_id = $2
 select 1 from ledger.document_checks where next_attempt_at <= $1 limit 1
 
 -- name: checks_note
--- Documents to check, due since they were attached. What a row has beside position, document and times
--- is for processes of an earlier release, which may take it: this one reads the event.
+-- Documents to check, due since they were attached, or now where a clock that was ahead dated that. What
+-- a row has beside position, document and times is for processes of an earlier release, which may take
+-- it: this one reads the event.
 insert into ledger.document_checks (
     position, stream_id, next_attempt_at, partner_id, claim_id, document_id, storage_path, mime_type,
     size, generation, noted_at
 )
 select
-    n.position, n.stream_id, n.attached_at, n.partner_id, n.claim_id, n.document_id, n.storage_path,
-    n.mime_type, n.size, n.generation, now()
+    n.position, n.stream_id, least(n.attached_at, now()), n.partner_id, n.claim_id, n.document_id,
+    n.storage_path, n.mime_type, n.size, n.generation, now()
 from unnest(
     $1::bigint[], $2::uuid[], $3::timestamptz[], $4::text[], $5::text[], $6::text[], $7::text[],
     $8::text[], $9::bigint[], $10::bigint[]

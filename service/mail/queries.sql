@@ -29,28 +29,31 @@ where message_id = $1 and state = 'waiting' and attempts = $2
 for update skip locked
 
 -- name: outbox_note
--- Mail to send.
+-- Mail to send, due now: an event of a clock that was ahead is dated later than that.
 insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
-select noted.message_id, noted.stream_id, noted.version, noted.at, noted.at
+select
+    noted.message_id, noted.stream_id, noted.version, least(noted.at, now()), least(noted.at, now())
 from unnest($1::text[], $2::uuid[], $3::bigint[], $4::timestamptz[])
     as noted (message_id, stream_id, version, at)
 on conflict do nothing
 
 -- name: outbox_note_stages
 -- Mail about claims ($5) that moved, of businesses whose person wants it: $6 at the most of each
--- business and partner.
-insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
-select wanted.message_id, wanted.stream_id, wanted.version, wanted.at, wanted.at
-from (
+-- business and partner. Due as `outbox_note`. (Citus makes a syntax error of an insert that selects from
+-- these tables itself, with the time.)
+with wanted as materialized (
     select
-        moved.message_id, moved.stream_id, moved.version, moved.at,
+        moved.message_id, moved.stream_id, moved.version, least(moved.at, now()) as at,
         row_number() over (partition by c.entity_id, c.partner_id order by moved.at) as nr
     from unnest($1::text[], $2::uuid[], $3::bigint[], $4::timestamptz[], $5::text[])
         as moved (message_id, stream_id, version, at, claim_id)
     join ledger.claim_list as c on c.claim_id = moved.claim_id
     join ledger.entities as e on e.entity_id = c.entity_id
     where e.stage_mails
-) as wanted
+)
+insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
+select wanted.message_id, wanted.stream_id, wanted.version, wanted.at, wanted.at
+from wanted
 where wanted.nr <= $6
 on conflict do nothing
 
@@ -68,12 +71,19 @@ update ledger.mail_outbox set state = $3, attempts = $4, next_attempt_at = $5
 where message_id = $1 and state = 'waiting' and attempts = $2
 
 -- name: outbox_share
--- A mail for each of the people ($3) whom a notice ($1) is for, under its id, a sign ($2) and theirs.
+-- A mail for each of the people ($3) whom a notice ($1) is for, under its id, a sign ($2) and theirs,
+-- due now, also where a process's clock ($4) is ahead. (For Citus as in `outbox_note_stages`.)
+with shares as materialized (
+    select
+        m.message_id || $2::text || shared.who as message_id, m.stream_id, m.version, m.noted_at,
+        least($4::timestamptz, now()) as due_at
+    from ledger.mail_outbox as m
+    cross join unnest($3::text[]) as shared (who)
+    where m.message_id = $1
+)
 insert into ledger.mail_outbox (message_id, stream_id, version, noted_at, next_attempt_at)
-select m.message_id || $2::text || shared.who, m.stream_id, m.version, m.noted_at, $4
-from ledger.mail_outbox as m
-cross join unnest($3::text[]) as shared (who)
-where m.message_id = $1
+select s.message_id, s.stream_id, s.version, s.noted_at, s.due_at
+from shares as s
 on conflict do nothing
 
 -- name: outbox_take

@@ -133,18 +133,21 @@ select count(*) as deleted from gone
 select size from ledger.head
 
 -- name: note
--- Queues what follows for an endpoint, and moves its position there, unless that has moved meanwhile.
--- What follows something that was set aside is set aside with it. Returns a row if it has not.
+-- Queues what follows for an endpoint, and moves its position there, unless that has moved meanwhile;
+-- returns a row if it has not. What follows something that was set aside is set aside with it. The rest
+-- is due now, also where a process's clock ($7) is ahead. (For Citus as in `test`.)
 with held as (
     select endpoint_id from ledger.webhook_queues
     where endpoint_id = $1 and position = $2 and is_active
     for update
+), shared as materialized (
+    select least($7::timestamptz, now()) as at
 ), noted as (
     insert into ledger.webhook_deliveries (
         endpoint_id, position, subject, type, noted_at, next_attempt_at
     )
     select
-        h.endpoint_id, n.position, n.subject, n.type, $7,
+        h.endpoint_id, n.position, n.subject, n.type, s.at,
         case
             when exists(
                 select from ledger.webhook_deliveries as aside
@@ -152,9 +155,9 @@ with held as (
                     aside.endpoint_id = $1 and aside.subject = n.subject
                     and aside.position < n.position and aside.next_attempt_at = 'infinity'
             ) then 'infinity'
-            else $7::timestamptz
+            else s.at
         end
-    from held as h, unnest($4::bigint[], $5::text[], $6::text[]) as n (position, subject, type)
+    from held as h, shared as s, unnest($4::bigint[], $5::text[], $6::text[]) as n (position, subject, type)
     on conflict do nothing
 )
 update ledger.webhook_queues as q set position = $3
@@ -201,9 +204,10 @@ where q.endpoint_id = $1 and q.failures > 0
 
 -- name: release
 -- What was set aside of the claim (or connection, or link) of an event ($2) is due again, as if it had
--- never been tried, after a rest of $4 seconds at most.
+-- never been tried, after a rest of $4 seconds at most: now, also where a process's clock ($3) is ahead.
 with released as (
-    update ledger.webhook_deliveries as d set attempts = 0, next_attempt_at = $3
+    update ledger.webhook_deliveries as d
+    set attempts = 0, next_attempt_at = least($3::timestamptz, now())
     where
         d.endpoint_id = $1 and d.next_attempt_at = 'infinity'
         and exists(
@@ -213,7 +217,9 @@ with released as (
         )
 )
 update ledger.webhook_queues
-set waits_until = least(waits_until, $3::timestamptz + make_interval(secs => $4::float8))
+set waits_until = least(
+    waits_until, least($3::timestamptz, now()) + make_interval(secs => $4::float8)
+)
 where endpoint_id = $1
 
 -- name: rename
@@ -225,14 +231,17 @@ where d.endpoint_id = $1 and d.subject = n.subject
 
 -- name: resume
 -- An endpoint was enabled: what is open is due, as if it had never been tried, once the endpoint has had
--- the rest that its failures brought it, of $3 seconds at most; they end with a success.
+-- the rest that its failures brought it, of $3 seconds at most; they end with a success. Now, also where
+-- a process's clock ($2) is ahead.
 with open as (
-    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = $2
+    update ledger.webhook_deliveries set attempts = 0, next_attempt_at = least($2::timestamptz, now())
     where endpoint_id = $1 and next_attempt_at < 'infinity'
 )
 update ledger.webhook_queues set
     is_active = true, failing_since = null,
-    waits_until = least(waits_until, $2::timestamptz + make_interval(secs => $3::float8))
+    waits_until = least(
+        waits_until, least($2::timestamptz, now()) + make_interval(secs => $3::float8)
+    )
 where endpoint_id = $1
 
 -- name: rewind
@@ -342,14 +351,15 @@ returning d.position, d.subject, d.type, d.noted_at, d.attempts
 
 -- name: test
 -- Queues a test event, at a negative position that is nobody else's, unless $4 are waiting or $5 were
--- delivered within the hour. It is sent now, whatever the endpoint waits for; one that is refused changes
--- nothing. Citus makes a syntax error of an insert that selects from these tables itself: hence `next`.
+-- delivered within the hour. It is sent now, whatever the endpoint waits for, and also where a process's
+-- clock ($2) is ahead; one that is refused changes nothing. Citus makes a syntax error of an insert that
+-- selects from these tables itself: hence `next`.
 with held as (
     select endpoint_id from ledger.webhook_queues
     where endpoint_id = $1 and is_active
     for update
 ), next as materialized (
-    select h.endpoint_id, t.position
+    select h.endpoint_id, t.position, least($2::timestamptz, now()) as at
     from held as h,
     (
         select
@@ -367,7 +377,7 @@ with held as (
                 select from ledger.webhook_log as l
                 where
                     l.endpoint_id = $1 and l.position < 0
-                    and l.delivered_at > $2::timestamptz - interval '1 hour'
+                    and l.delivered_at > least($2::timestamptz, now()) - interval '1 hour'
                 limit $5
             ) as lately
         ) < $5
@@ -375,7 +385,7 @@ with held as (
     insert into ledger.webhook_deliveries (
         endpoint_id, position, subject, type, noted_at, next_attempt_at
     )
-    select n.endpoint_id, n.position, 'test' || n.position, $3, $2, $2
+    select n.endpoint_id, n.position, 'test' || n.position, $3, n.at, n.at
     from next as n
     on conflict do nothing
     returning position
@@ -388,7 +398,7 @@ returning added.position
 -- What was set aside because it follows an event that was, and follows none any more, is due: who set it
 -- aside saw the queue as it was before a member had that delivered again, or it was delivered by a
 -- process that had stood still.
-update ledger.webhook_deliveries as d set next_attempt_at = $2
+update ledger.webhook_deliveries as d set next_attempt_at = least($2::timestamptz, now())
 where
     d.endpoint_id = $1 and d.next_attempt_at = 'infinity' and d.attempts = 0
     and not exists(
