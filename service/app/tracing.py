@@ -35,7 +35,7 @@ def traced_steps(traces: "Traces") -> Around:
     """Return what makes a step of the worker a trace of its own, where it did something."""
 
     def traced(name: str, step: Step) -> Step:
-        async def run() -> int:
+        async def run() -> int | None:
             done, trace = 0, traces.begin(name, is_request=False)
             try:
                 with trace.opened():

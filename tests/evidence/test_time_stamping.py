@@ -140,7 +140,7 @@ async def test_answers_that_do_not_hold_are_not_kept(checkpoints, stamping, serv
             with row(name), structlog.testing.capture_logs() as logs:
                 stamping._post = post  # noqa: SLF001 - one after the other
                 while not logs:
-                    assert await stamping.step() == 0
+                    assert not await stamping.step()
                 assert logs[0]["event"] == "no time stamp"
     assert await full_note(checkpoints.ledger.database, made.note, [KEY], NOBODY) == made.note
     with pytest.raises(NoteInvalid, match="no authority"):

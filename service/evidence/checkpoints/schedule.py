@@ -40,11 +40,11 @@ class Schedule:
         self._next_at = monotonic()
         self._first_at = self._next_at + seconds
 
-    async def step(self) -> int:
-        """Return 1 if a checkpoint was signed. When none is due, this only reads a clock."""
+    async def step(self) -> int | None:
+        """Return 1 if a checkpoint was signed; None: none is due, and this only read a clock."""
         now = self._monotonic()
         if now < self._next_at:
-            return 0
+            return None
         self._next_at = now + min(RETRY_SECONDS, self._seconds)
         if now < self._first_at and not await lineages(self._checkpoints.ledger):
             return 0

@@ -97,6 +97,9 @@ class Checkpoints:
     ) -> MadeCheckpoint:
         """Make a checkpoint: number waiting events, sign the log, store and publish the checkpoint.
 
+        With `rest_seconds`, as on a schedule, only what has a number is signed, and a backlog is
+        not waited for, except by the first checkpoint of a lineage, whose event needs a number.
+
         If nothing is new, return the newest checkpoint, and publish what a crash left unpublished.
         A ledger's first checkpoint begins its first lineage, which is an event, so there is no
         checkpoint of size 0. Within `rest_seconds` of the last one, nothing is signed.
@@ -228,7 +231,8 @@ class Checkpoints:
 
     async def _make(self, rest_seconds: float | None) -> MadeCheckpoint:
         key = self.signing_key()
-        await self._sequencer.number_committed()
+        if rest_seconds is None:
+            await self._sequencer.number_committed()
         if not await lineages(self.ledger):
             await self.published.known([])
             await begin_first(self.ledger, key, self.new_id)
@@ -241,7 +245,7 @@ class Checkpoints:
                 is_new = True
             elif made is not None:
                 return made._replace(is_new=is_new)
-            else:  # what came first may not have a position yet
+            elif not await is_numbered(self.ledger):
                 await self._sequencer.number_committed()
 
     async def _step(

@@ -46,10 +46,10 @@ class TimeStamping:
         self._post = post
         self._pace = Pace(monotonic)
 
-    async def step(self) -> int:
-        """Return 1 if the authority has stamped. When it is not time, this only reads a clock."""
+    async def step(self) -> int | None:
+        """Return 1 if the authority has stamped; None: it is not time, which a clock tells."""
         if not self._pace.is_due():
-            return 0
+            return None
         try:
             found = await newest(self._checkpoints, self._signers)
             if found is None or found.signed:

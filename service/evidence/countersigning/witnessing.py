@@ -64,10 +64,10 @@ class Witnessing:
         self._pace = Pace(monotonic)
         self._signed_size: dict[str, int] = {}
 
-    async def step(self) -> int:
-        """Return 1 if the witness signed. When it is not time to look, this only reads a clock."""
+    async def step(self) -> int | None:
+        """Return 1 if the witness signed; None: it is not time, which a clock tells."""
         if not self._pace.is_due():
-            return 0
+            return None
         try:
             found = await newest(self._checkpoints, self._signers)
         except ArchiveUnavailable:

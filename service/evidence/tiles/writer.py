@@ -75,11 +75,11 @@ class TilesWriter:
         self._written = ""
         self._again_at = self._next_at
 
-    async def step(self) -> int:
-        """Write what one later checkpoint adds; return 1 if there was one."""
+    async def step(self) -> int | None:
+        """Write what one later checkpoint adds; return 1 if there was one; None: it is not time."""
         now = self._monotonic()
         if now < self._next_at:
-            return 0
+            return None
         try:
             if await self.write():
                 return 1

@@ -26,11 +26,11 @@ class TreeNodes:
         self._monotonic = monotonic
         self._next_at = monotonic()
 
-    async def step(self) -> int:
-        """Return how many nodes were made; when none is due, this only reads a clock."""
+    async def step(self) -> int | None:
+        """Return how many nodes were made; None: none is due, and this only read a clock."""
         now = self._monotonic()
         if now < self._next_at:
-            return 0
+            return None
         made = await self.slice()
         if not made:
             self._next_at = now + LOOK_SECONDS

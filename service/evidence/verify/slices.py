@@ -80,11 +80,11 @@ class Slices:
         self._changes: int | None = None
         self._changed_at: datetime | None = None
 
-    async def step(self) -> int:
-        """Verify a slice if a pass is due; always return 0, since a rest is due, too."""
+    async def step(self) -> int | None:
+        """Verify a slice if it is time, and return 0, since a rest is due, too; None: it is not."""
         began = self._monotonic()
         if began < self._next_at:
-            return 0
+            return None
         self._next_at = began + LOOK_SECONDS
         if await self.slice():
             ended = self._monotonic()

@@ -155,8 +155,8 @@ class Subscription:
         return None
 
 
-Step = Callable[[], Awaitable[int]]
-"""Does what there is to do, and returns how much there was."""
+Step = Callable[[], Awaitable[int | None]]
+"""Does what there is to do, and returns how much there was; None: it is not time to look."""
 Around = Callable[[str, Step], Step]
 """Returns what runs a step in its place, by the follower's name."""
 
@@ -191,7 +191,8 @@ class Follower:
     async def run(self) -> None:
         """Repeat until cancelled. After a fault, retry with growing pauses.
 
-        A fault is logged when it begins, once a minute while it lasts, and when it has ended.
+        A fault is logged when it begins, once a minute while it lasts, and when it has ended: a
+        step that did not look for work does not tell that.
         """
         try:
             await self._repeat()
@@ -203,7 +204,7 @@ class Follower:
         idle = IDLE_SECONDS_MIN
         while True:
             self._woken.clear()
-            done = 0
+            done = None
             try:
                 done = await self.step()
             except NotInLog as error:
@@ -216,7 +217,7 @@ class Follower:
                 if self._outages.is_due(type(error).__name__):
                     log.exception("follower failed", subscriber=self.name)
             else:
-                if self._outages.end():
+                if done is not None and self._outages.end():
                     log.info("follower goes on", subscriber=self.name)
             if done:
                 idle, self._stands = IDLE_SECONDS_MIN, None
