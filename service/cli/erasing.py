@@ -15,6 +15,7 @@ from service.core.errors import Refusal
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.facts.caller import LEDGERS
 from service.ledger.database import LedgerError
+from service.ledger.following.status import read_only
 from service.privacy.erase import (
     DocumentsRemain,
     ErasureDone,
@@ -123,6 +124,18 @@ async def find_subject(
         if subject is not None:
             return mode, parts, subject
     raise Refusal(f"{kind}_not_found")
+
+
+async def refuse_read_only(target: Target, mode: str, subject: Subject) -> None:
+    """Raise Refusal where PostgreSQL takes no writes, as a replica's.
+
+    The erasure would be listed in the archive, which is not the database's, and go no further.
+    """
+    for ledger in target.service.ledgers:
+        refused = await read_only(ledger) if ledger.name in {mode, "accounts"} else None
+        if refused is not None:
+            message = f"{subject.subject_id} is not erased: {refused}."
+            raise Refusal("service_unavailable", message)
 
 
 async def _former_member(accounts: Parts, staff_id: str) -> Subject:

@@ -13,6 +13,7 @@ from service.cli.erasing import (
     erase_subject,
     erasure_list,
     find_subject,
+    refuse_read_only,
     signed_out,
     unlisted,
     unpublished,
@@ -80,6 +81,7 @@ async def erase(
     _check(kind, reason, with_claims=with_claims)
     listed = erasure_list(target)
     mode, parts, subject = await find_subject(target, listed, kind, subject_id)
+    await refuse_read_only(target, mode, subject)
     await warn_of_unlisted(target, listed)
     what = f"{subject.subject_id} ({mode}){' and all its claims' if with_claims else ''}"
     # It is in the log and in the archive, which nobody can change: a name would stay for ever.

@@ -312,6 +312,12 @@ async def settled(url: str) -> None:
             await eventually(lambda left=left: owner.execute(left).fetchone() == (0,))
 
 
+async def followed(source: Cluster, replica: Cluster) -> None:
+    """Wait until a replica has replayed everything that its source has written."""
+    written = source.value("select pg_current_wal_lsn()::text")
+    await asyncio.to_thread(replica.until, f"pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")
+
+
 @asynccontextmanager
 async def unnumbered(url: str) -> AsyncIterator[None]:
     """Hold the head of the live log, so that appended events wait for their position."""

@@ -2,16 +2,10 @@
 
 import asyncio
 
-from tests.faults.clusters import Installation, check_log, gone_on, settled
+from tests.faults.clusters import Installation, check_log, followed, gone_on, settled
 from tests.faults.retried import until_created
 
 NOT_RECEIVING = "not exists (select from pg_stat_wal_receiver)"
-
-
-async def followed(source, replica):
-    """Wait until a replica has replayed everything that its source has written."""
-    written = source.value("select pg_current_wal_lsn()::text")
-    await asyncio.to_thread(replica.until, f"pg_last_wal_replay_lsn() >= '{written}'::pg_lsn")
 
 
 async def test_a_failover_to_a_lagging_replica(clusters, smtp, tmp_path):

@@ -19,6 +19,7 @@ from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import EvidenceFault
 from service.evidence.proofs.streams import ClaimName, begins_at, prove_absence
 from service.facts.caller import MODES
+from service.ledger.following.status import read_only
 
 
 async def absence(
@@ -45,6 +46,9 @@ async def absence(
         if position is not None:
             answer = _fields(name, ok=False) | {"position": position, "size": size}
             return Findings(answer, f"the claim exists, since position {position}")
+        if (refused := await read_only(checkpoints.ledger)) is not None:  # before the log is read
+            message = f"nothing was proved: the proof's index is stored, and {refused}"
+            raise click.ClickException(message)
         with written(out, force=force) as file, archive_needed(), key_needed():
             with progress("verifying and indexing", 2 * size) as advance:
                 proof = await prove_absence(checkpoints, name, signed, advance)

@@ -11,7 +11,9 @@ import click
 
 from service.cli.audit.faults import archive_needed
 from service.cli.faults import one_line
+from service.cli.terminal import warn
 from service.cli.verdict import Fields, Findings
+from service.core.counted import counted
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.checkpoints.signing import Checkpoints
@@ -24,6 +26,8 @@ from service.evidence.export.format import (
     encode,
     open_checkpoint,
 )
+from service.ledger.following.status import read_only
+from service.ledger.sequencer import Sequencer
 
 _BEGINS_BYTES: Final = 64
 
@@ -93,28 +97,43 @@ def written(path: Path, *, force: bool, mode: int = 0o666) -> Generator[BinaryIO
             temporary.unlink(missing_ok=True)
 
 
-async def signed_checkpoint(checkpoints: Checkpoints, covers: int | None = None) -> Signed:
+async def signed_checkpoint(
+    checkpoints: Checkpoints, covers: int | None = None, advice: str = ""
+) -> Signed:
     """Return a checkpoint of the log as it is now, or the newest one if it `covers` that many.
 
-    If no key signs, return the newest stored one. Raises ClickException if there is none, or none
-    that covers enough, and EvidenceFault if none of our keys signed the stored one.
+    If no key signs, or PostgreSQL takes no writes, return the newest stored one, and warn of what
+    it does not cover. Raises ClickException if there is none, or none that covers enough, with
+    `advice` on what to do; and EvidenceFault if none of our keys signed the stored one.
     """
     latest = await checkpoints.latest()
     if latest is not None and checkpoints.keys:
         open_checkpoint(latest[1], checkpoints.keys, "the stored checkpoint")
     if latest is not None and covers is not None and latest[0].size >= covers:
         return await _full(checkpoints, *latest)
-    try:
-        with archive_needed():
-            made = await checkpoints.make()
-    except KeyMissing as error:
-        if latest is None:
-            raise click.ClickException(f"there is no checkpoint, and {error}") from error
-        if covers is not None:
-            message = f"the newest checkpoint has {latest[0].size} events of {covers}, and {error}"
-            raise click.ClickException(message) from error
-        return await _full(checkpoints, *latest)
-    return await _full(checkpoints, made.checkpoint, made.note)
+    refused = await read_only(checkpoints.ledger)
+    if refused is None:
+        try:
+            with archive_needed():
+                made = await checkpoints.make()
+            return await _full(checkpoints, made.checkpoint, made.note)
+        except KeyMissing as error:
+            refused = str(error)
+    if latest is None:
+        raise click.ClickException(f"there is no checkpoint, and {refused}")
+    size = latest[0].size
+    if covers is not None:
+        message = f"the newest checkpoint has {size} events of {covers}, and {refused}{advice}"
+        raise click.ClickException(message)
+    if unsigned := await unsigned_events(checkpoints, size):
+        warn(f"{counted(unsigned, 'event')} after the newest checkpoint left out: {refused}")
+    return await _full(checkpoints, *latest)
+
+
+async def unsigned_events(checkpoints: Checkpoints, size: int) -> int:
+    """Return how many events a log has beyond a size, those without a number included."""
+    lag = await Sequencer(checkpoints.ledger).lag()
+    return max(0, lag.size + lag.waiting - size)
 
 
 async def _full(checkpoints: Checkpoints, checkpoint: Checkpoint, note: str) -> Signed:

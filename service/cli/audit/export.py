@@ -10,6 +10,7 @@ from service.cli.audit.evidence_file import (
     force_option,
     out_option,
     signed_checkpoint,
+    unsigned_events,
     written,
 )
 from service.cli.audit.verify import note_in
@@ -86,6 +87,7 @@ async def export(
                     f"the log ends at position {signed.checkpoint.size}", param_hint="--from"
                 )
             size = signed.checkpoint.size
+            unsigned = await unsigned_events(checkpoints, size)
             with progress(f"exporting {ledger}", size, unit="events") as advance:
                 events = await write_export(checkpoints.ledger, signed, scope, file, advance)
     except (EvidenceFault, LedgerForked) as error:
@@ -97,6 +99,7 @@ async def export(
         "from": first,
         "events": events,
         "size": signed.checkpoint.size,
+        "unsigned_events": unsigned,
         "origin": signed.checkpoint.origin,
     }
 

@@ -29,6 +29,7 @@ from service.evidence.replay.log_fault import LogFault
 from service.facts.caller import LEDGERS
 from service.ledger.binding import UnboundEvent
 from service.ledger.following.parking import NOT_OURS
+from service.ledger.following.status import read_only
 from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 
@@ -112,7 +113,8 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
         return await _timeline(target, asked)
     ledgers = [one for one in target.service.ledgers if one.name in asked.names]
     for ledger in ledgers:
-        await Sequencer(ledger).number_committed()
+        if await read_only(ledger) is None:
+            await Sequencer(ledger).number_committed()
     found = await read_history(ledgers, asked.subject, asked.limit)
     numbered = {
         ledger: sorted(

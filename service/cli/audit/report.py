@@ -132,13 +132,16 @@ async def report(
         cover = Cover(subject, names.of_id(subject.id), period, service.clock())
         with written(out, force=force) as file:
             writer = _WRITERS[form](file, cover)
-            for at in ledgers:
+            readers = dict[str, ReportReader]()
+            for at in ledgers:  # what has no checkpoint is known before hours of reading
                 checkpoints = service.checkpoints(at.name)
                 published = await checkpoints.newest_published()
                 part = await part_of(at, period, keys, published)
                 covering = await _covering(target, part, is_countersigned=is_countersigned)
                 reader = ReportReader(checkpoints, part, subject, names, covering)
-                proofs.append(await _written(reader, writer))
+                readers[at.name] = reader
+            for at in ledgers:
+                proofs.append(await _written(readers[at.name], writer))
             writer.end(proofs)
     except LogFault as error:
         fault = {"ledger": at.name, "position": error.position, "fault": str(error)}
@@ -193,7 +196,7 @@ async def _covering(target: Target, part: LogPart, *, is_countersigned: bool) ->
     checkpoints = target.service.checkpoints(part.ledger)
     if is_countersigned:
         return await countersigned_checkpoint(target.service.settings, checkpoints, part.last)
-    await signed_checkpoint(checkpoints, covers=part.last)
+    await signed_checkpoint(checkpoints, part.last, ": an earlier --to asks for fewer")
     return None
 
 
