@@ -73,11 +73,11 @@ async def erase_entity(
 ) -> ErasureDone:
     """Erase an entity; `with_claims` its claims too, each by an event of its own.
 
-    `show` is called for the log, which is read first, and for the claims, of which each is two
-    steps: its key is destroyed, its documents are deleted. All keys come first, since they do not
-    depend on storage. Whatever else is stored of the entity comes last. Claims and links are read
-    from the log; those that are made meanwhile, from read models, when the entity is erased, which
-    waits for claims that are being created.
+    `show` is called for the log, which is read first, and for the claims, of which each is three
+    steps: how it began is read, its key is destroyed, its documents are deleted. All keys come
+    before documents, since they do not depend on storage. Whatever else is stored of the entity
+    comes last. Claims and links are read from the log; those that are made meanwhile, from read
+    models, when the entity is erased, which waits for claims that are being created.
 
     Raises ArchiveUnavailable or KeysRemain, whose text says how much was erased, DocumentsRemain,
     and Unreadable where a later release wrote what may be of this entity.
@@ -88,14 +88,12 @@ async def erase_entity(
     claims = await parts.subjects.claims_of(entity, named)
     removed, foreign = Removed(0, 0), list[str]()
     if with_claims:
-        subjects = list[Subject]()
-        for row in claims:
-            claim = Subject("claim", row.claim_id, row.stream_id)
-            if await parts.subjects.is_claim_of(claim, entity):
-                subjects.append(claim)
-            else:
-                foreign.append(claim.subject_id)
-        with show("erasing claims", 2 * len(subjects)) as advance:
+        found = [Subject("claim", row.claim_id, row.stream_id) for row in claims]
+        with show("erasing claims", 3 * len(found)) as advance:
+            subjects = await parts.subjects.theirs(found, entity, advance)
+            ours = set(subjects)
+            foreign = [one.subject_id for one in found if one not in ours]
+            advance(2 * len(foreign))
             for one in await _destroyed(parts, subjects, reason, cause, advance):
                 unread += one.unread
             removed = await _removed(parts, subjects, advance)

@@ -1,16 +1,18 @@
 """Finding whose data is to be erased, and what is an entity's, in one ledger."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from service.core.progress import Show
+from service.core.progress import Advance, Show
 from service.facts.claims import ClaimCreated
 from service.facts.connections import ConnectLinkRedeemed, link_stream
 from service.facts.entities import entity_stream
 from service.facts.people import StaffAdded, StaffRemoved
 from service.ledger.aside import Fetch, set_aside
-from service.ledger.binding import UnboundEvent
+from service.ledger.binding import Binding, UnboundEvent
+from service.ledger.database import Row
 from service.ledger.decoding import Unread
 from service.ledger.erased import erased
 from service.ledger.events import Unreadable
@@ -23,6 +25,8 @@ from service.privacy.genuine import Genuine
 
 _SQL = queries("service.privacy")
 _CLAIM = queries("projections.claim_list").by_id
+CLAIMS_AT_ONCE: Final = 50
+"""Of which the first events are read together: at most 1 MiB each."""
 
 
 class Subject(NamedTuple):
@@ -160,15 +164,27 @@ class ErasureSubjects:
 
         Raises UnboundEvent where another than this service wrote that.
         """
-        row = await self._ledger.database.reads.fetchrow(_SQL.facts, claim.stream_id)
+        began, binding = await self._beginnings([claim])
+        return await self._made(claim, began, binding, fetch)
+
+    async def _beginnings(self, claims: Sequence[Subject]) -> tuple[dict[UUID, Row], Binding]:
+        """Return how the streams of claims began, and how to recognise that."""
+        streams = [one.stream_id for one in claims]
+        rows = await self._ledger.database.reads.fetch(_SQL.beginnings, streams)
+        binding = await self._ledger.placing((row["append_id"], row["mac"]) for row in rows)
+        return {row["stream_id"]: row for row in rows}, binding
+
+    async def _made(
+        self, claim: Subject, began: Mapping[UUID, Row], binding: Binding, fetch: Fetch | None
+    ) -> ClaimCreated | None:
+        row = began.get(claim.stream_id)
         if row is None:
             return await self._made_aside(claim, fetch)
         if row["topic"] != ClaimCreated.__name__:
             return None
-        binding = await self._ledger.placing([(row["made_id"], row["made_mac"])])
-        began = row["topic"], row["made"], row["made_mac"]
-        binding.check(row["made_id"], claim.stream_id, 1, *began)
-        event, _ = self._ledger.codec.decode(claim.stream_id, 1, row["topic"], row["made"])
+        stream, append_id, topic, state, mac = row
+        binding.check(append_id, stream, 1, topic, state, mac)
+        event, _ = self._ledger.codec.decode(stream, 1, topic, state)
         assert isinstance(event, ClaimCreated)  # noqa: S101 - its topic says so
         return event if event.claim_id == claim.subject_id else None
 
@@ -193,13 +209,24 @@ class ErasureSubjects:
                     found[claim.subject_id] = claim.stream_id
         return found
 
-    async def is_claim_of(self, claim: Subject, entity: Subject) -> bool:
-        """Return whether an event of this service says that a claim is this entity's."""
-        try:
-            made = await self.made(claim)
-        except (UnboundEvent, Unreadable):
-            return False
-        return made is not None and made.entity_id == entity.subject_id
+    async def theirs(
+        self, claims: Sequence[Subject], entity: Subject, advance: Advance
+    ) -> list[Subject]:
+        """Return those of which an event of this service says that they are this entity's.
+
+        `advance` gets the number of claims that were looked at.
+        """
+        found = list[Subject]()
+        for start in range(0, len(claims), CLAIMS_AT_ONCE):
+            batch = claims[start : start + CLAIMS_AT_ONCE]
+            began, binding = await self._beginnings(batch)
+            for claim in batch:
+                with suppress(UnboundEvent, Unreadable):
+                    made = await self._made(claim, began, binding, None)
+                    if made is not None and made.entity_id == entity.subject_id:
+                        found.append(claim)
+            advance(len(batch))
+        return found
 
     async def is_there(self, subject: Subject, fetch: Fetch | None = None) -> bool:
         """Return whether a stream is this subject's.

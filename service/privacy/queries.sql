@@ -114,6 +114,16 @@ where e.entity_id = $1
 -- Is there such a table?
 select to_regclass($1) is not null as found
 
+-- name: beginnings
+-- How some streams ($1) began. Each is looked up by itself.
+select s.stream_id, b.append_id, b.topic, b.state, b.mac
+from unnest($1::uuid[]) as s (stream_id)
+cross join lateral (
+    select e.append_id, e.topic, e.state, e.mac
+    from ledger.events as e
+    where e.originator_id = s.stream_id and e.originator_version = 1 offset 0
+) as b
+
 -- name: facts
 -- What an erasure decides on: how a subject's stream began, and the version before the first free one:
 -- somebody may have taken a far one. No row's box is opened for it.

@@ -13,9 +13,11 @@ from service.core.errors import Refusal
 from service.documents.sweep import Sweep
 from service.facts.entities import entity_stream
 from service.ledger.events import ERASED
+from service.ledger.sql import queries
 from service.onboardings.commands import PURPOSE
+from service.privacy import erasure_subjects
 from service.privacy.documents import Removed
-from service.privacy.erase import DocumentsRemain
+from service.privacy.erase import DocumentsRemain, erase_entity
 from service.privacy.erasure_subjects import Subject
 from service.storage.port import StorageUnavailable
 from tests.privacy.links import labelled_link
@@ -396,6 +398,32 @@ async def test_a_row_has_no_other_business_erased(privacy, owner):
     again = await privacy.erase_entity(entity_id, with_claims=True)
     assert again.foreign == [their_claim]
     assert not (await live.claims.show(their_claim)).erased
+
+
+async def test_an_entitys_claims_are_looked_at_together(privacy, owner, monkeypatch):
+    """Some by one statement, while whoever erases them sees how far that is; a foreign one, too."""
+    monkeypatch.setattr(erasure_subjects, "CLAIMS_AT_ONCE", 2)
+    partner = await privacy.documents.world.partner()
+    entity_id, theirs = [await partner.connected_entity() for _ in range(2)]
+    for name in "ab":
+        await partner.claim(entity_id, name)
+    foreign = (await partner.claim(theirs, "c")).json()["claim_id"]
+    owner.execute("update live.claim_list set entity_id = %s", (entity_id,))
+    reads, looked, shown = privacy.service.modes["live"].ledger.database.reads, [], Shown()
+    fetch, beginnings = reads.fetch, queries("service.privacy").beginnings
+
+    async def watched(statement, *values):
+        if statement is beginnings:
+            looked.append((len(*values), shown.stages["erasing claims"]))
+        return await fetch(statement, *values)
+
+    monkeypatch.setattr(reads, "fetch", watched)
+    parts = privacy.parts()
+    subject = await parts.subjects.entity(entity_id)
+    done = await erase_entity(parts, subject, "case 1", STAFF, shown, with_claims=True)
+    assert (len(done.claims), done.foreign) == (3, [foreign])
+    assert looked[:2] == [(2, (0, 9)), (1, (2, 9))]
+    assert shown.stages["erasing claims"] == (9, 9)
 
 
 @pytest.mark.parametrize(
