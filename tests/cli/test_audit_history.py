@@ -201,11 +201,11 @@ def test_a_fault_is_a_fault_beside_a_proof(team, demo, claim, owner, tmp_path):
 
 
 def test_no_proof_is_written_that_no_reader_takes(monkeypatch):
-    """It says how to have a smaller one, and writes nothing."""
+    """It says how large it would be, and writes nothing."""
     file, line = io.BytesIO(), CheckpointLine(checkpoint="x" * 100)
     monkeypatch.setattr(evidence_file, "LINE_BYTES_MAX", 100)
-    with pytest.raises(click.ClickException, match="a file may have 100: --limit asks for fewer"):
-        evidence_file.write_whole(file, line, ": --limit asks for fewer")
+    with pytest.raises(click.ClickException, match="a file may have 100"):
+        evidence_file.write_whole(file, line)
     assert file.getvalue() == b""
 
 

@@ -1,5 +1,6 @@
 """Proofs in files of their own: of consistency, of absence and of a history."""
 
+import msgspec
 import pytest
 from psycopg import ClientCursor
 
@@ -8,11 +9,16 @@ from service.evidence.checkpoints.names import streams_name
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.export.export_writer import Signed
 from service.evidence.export.format import EvidenceFault, encode
-from service.evidence.proofs import streams
+from service.evidence.proofs import streams, timeline
 from service.evidence.proofs.absence import check_absence
 from service.evidence.proofs.consistency import check_consistency, make_consistency
 from service.evidence.proofs.streams import ClaimName, begins_at, prove_absence
-from service.evidence.proofs.timeline import FORMAT, HistoryProof, check_history, prove_events
+from service.evidence.proofs.timeline import (
+    ProofTooLarge,
+    SignedLedger,
+    check_history,
+    prove_history,
+)
 from service.evidence.replay.history import history as read_history
 from service.evidence.streams_note import StreamsNote, stream_leaf
 from service.ledger.sequencer import Sequencer
@@ -165,13 +171,39 @@ async def test_a_history_is_proved(keyed):
     checkpoints = service.checkpoints("live")
     signed = Signed(*(await checkpoints.make())[:2])
     found = await read_history([checkpoints.ledger], claim_id, 100)
-    positions = [one.position for one in found.entries if one.position is not None]
-    part = await prove_events(checkpoints.ledger, positions, signed)
-    proof = HistoryProof(format=FORMAT, subject=claim_id, ledgers=[part])
+    named = [(one.ledger, one.position) for one in found.entries]
+    positions = [position for _, position in named]
+    proof = await prove_history(claim_id, [SignedLedger(checkpoints.ledger, signed)], named)
     line, parts = check_history(encode(proof), [WORLDS_KEY])
     assert (line.subject, [one.ledger for one, _ in parts]) == (claim_id, ["live"])
     assert [one.position for one in parts[0][1].events] == positions
-    other = HistoryProof(format=FORMAT, subject="clm_other", ledgers=[part])
+    other = msgspec.structs.replace(proof, subject="clm_other")
     with pytest.raises(EvidenceFault, match="does not name the id") as refused:
         check_history(encode(other), [WORLDS_KEY])
     assert refused.value.position == positions[0]
+
+
+async def test_a_history_that_is_too_large_for_a_file_is_read_no_further(keyed, monkeypatch):
+    """How many of the newest events one has room for is known as soon as it is full."""
+    checkpoints = keyed.service.checkpoints("accounts")
+    signed = SignedLedger(checkpoints.ledger, Signed(*(await checkpoints.make())[:2]))
+    named = [("accounts", position) for position in range(1, signed.signed.checkpoint.size + 1)]
+    monkeypatch.setattr(timeline, "BATCH_EVENTS", 2)
+    whole = len(encode(await prove_history("x", [signed], named[-3:])))
+    monkeypatch.setattr(timeline, "LINE_BYTES_MAX", whole)
+    read, lines = list[int](), timeline.event_lines
+
+    def watched(database, positions):
+        read.extend(positions)
+        return lines(database, positions)
+
+    monkeypatch.setattr(timeline, "event_lines", watched)
+    last = len(named)
+    waiting = [*named, ("accounts", None)]
+    with pytest.raises(ProofTooLarge) as refused:
+        await prove_history("x", [signed], waiting)
+    assert refused.value.fits == 4, "what has no number counts for --limit"
+    assert read == [last, last - 2, last - 1, last - 4, last - 3][: len(read)]
+    proof = await prove_history("x", [signed], waiting[-4:])
+    assert len(encode(proof)) <= whole
+    assert [one.position for one in proof.ledgers[0].events] == [last - 2, last - 1, last]

@@ -53,15 +53,12 @@ out_option = click.option(
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing file.")
 
 
-def write_whole(file: BinaryIO, line: Line, advice: str = "") -> None:
-    """Write the one line of a file; raises ClickException where no reader would take it.
-
-    `advice` is what to do about it.
-    """
+def write_whole(file: BinaryIO, line: Line) -> None:
+    """Write the one line of a file; raises ClickException where no reader would take it."""
     raw = encode(line)
     if len(raw) > LINE_BYTES_MAX:
         size = f"the proof would have {len(raw):,} bytes, and a file may have {LINE_BYTES_MAX:,}"
-        raise click.ClickException(f"{size}{advice}")
+        raise click.ClickException(size)
     file.write(raw)
 
 

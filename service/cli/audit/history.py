@@ -20,8 +20,8 @@ from service.cli.target import Target, team_command
 from service.cli.verdict import Fields, Findings, listed
 from service.core.errors import Refusal
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.export.format import EvidenceFault
-from service.evidence.proofs.timeline import FORMAT, HistoryProof, LedgerHistory, prove_events
+from service.evidence.export.format import LINE_BYTES_MAX, EvidenceFault
+from service.evidence.proofs.timeline import ProofTooLarge, SignedLedger, prove_history
 from service.evidence.replay.footing import Footing, footing
 from service.evidence.replay.history import SECRET, is_lost
 from service.evidence.replay.history import history as read_history
@@ -116,15 +116,9 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
         if await read_only(ledger) is None:
             await Sequencer(ledger).number_committed()
     found = await read_history(ledgers, asked.subject, asked.limit)
-    numbered = {
-        ledger: sorted(
-            one.position
-            for one in found.entries
-            if one.ledger == ledger.name and one.position is not None
-        )
-        for ledger in ledgers
-    }
-    if not any(numbered.values()):
+    named = [(one.ledger, one.position) for one in found.entries]
+    last = {name: position for name, position in named if position is not None}
+    if not last:
         shown = await _timeline(target, asked)
         if isinstance(shown, Findings):
             return shown
@@ -132,14 +126,16 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
     at = ledgers[0]
     try:
         with written(prove, force=force) as file:
-            parts: list[LedgerHistory] = []
-            for at, positions in numbered.items():
-                if positions:
+            signed: list[SignedLedger] = []
+            for at in ledgers:
+                if at.name in last:
                     checkpoints = target.service.checkpoints(at.name)
-                    signed = await signed_checkpoint(checkpoints, covers=positions[-1])
-                    parts.append(await prove_events(at, positions, signed))
-            proof = HistoryProof(format=FORMAT, subject=asked.subject, ledgers=parts)
-            write_whole(file, proof, ": --limit asks for fewer events")
+                    covering = await signed_checkpoint(checkpoints, last[at.name])
+                    signed.append(SignedLedger(at, covering))
+            write_whole(file, await prove_history(asked.subject, signed, named))
+    except ProofTooLarge as error:
+        size = f"a proof may have {LINE_BYTES_MAX:,} bytes, room for the newest {error.fits} events"
+        raise click.ClickException(f"{size}: give --limit {error.fits}") from error
     except (EvidenceFault, LedgerForked) as error:
         return finding(at.name, error)
     answer = await _timeline(target, asked)

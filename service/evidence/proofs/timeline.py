@@ -6,13 +6,20 @@ from typing import Final, Literal, NamedTuple
 import msgspec
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.export.export_writer import Signed, event_lines, with_proofs
+from service.evidence.export.export_writer import (
+    BATCH_EVENTS,
+    Signed,
+    event_lines,
+    with_proofs,
+)
 from service.evidence.export.format import (
+    LINE_BYTES_MAX,
     EventLine,
     EvidenceFault,
     LedgerName,
     Line,
     decode,
+    encode,
     open_checkpoint,
 )
 from service.evidence.export.included import check_event
@@ -46,12 +53,57 @@ class ProvedHistory(NamedTuple):
     parts: Sequence[tuple[Checkpoint, LedgerHistory]]
 
 
-async def prove_events(ledger: Ledger, positions: Sequence[int], signed: Signed) -> LedgerHistory:
-    """Return the events at rising positions with their proofs; raises EvidenceFault."""
-    tree, events = SignedTree.of(ledger.database, signed.checkpoint), list[EventLine]()
-    async for lines, _ in event_lines(ledger.database, positions):
-        events += await with_proofs(lines, tree)
-    return LedgerHistory(ledger=ledger.name, events=events, checkpoint=signed.note)
+class ProofTooLarge(Exception):
+    """No reader takes a proof of so many events; `fits` is how many of the newest one may have."""
+
+    def __init__(self, fits: int) -> None:
+        super().__init__(f"{fits} events fit")
+        self.fits = fits
+
+
+class SignedLedger(NamedTuple):
+    """A ledger with events to prove, and the checkpoint that covers them."""
+
+    ledger: Ledger
+    signed: Signed
+
+
+async def prove_history(
+    subject: str, ledgers: Sequence[SignedLedger], named: Sequence[tuple[str, int | None]]
+) -> HistoryProof:
+    """Return the proof of events, each `named` by its ledger and its position, oldest first.
+
+    What has no position is left out. The newest are read first, until they are too large for a
+    file: raises ProofTooLarge then, and EvidenceFault.
+    """
+    parts = {
+        one.ledger.name: LedgerHistory(
+            ledger=one.ledger.name, events=[], checkpoint=one.signed.note
+        )
+        for one in ledgers
+    }
+    trees = [SignedTree.of(one.ledger.database, one.signed.checkpoint) for one in ledgers]
+    proof = HistoryProof(format=FORMAT, subject=subject, ledgers=list(parts.values()))
+    size = len(encode(proof))
+    for end in range(len(named), 0, -BATCH_EVENTS):
+        batch, found = named[max(0, end - BATCH_EVENTS) : end], dict[tuple[str, int], EventLine]()
+        for (ledger, _), tree in zip(ledgers, trees, strict=True):
+            chosen = sorted(at for name, at in batch if name == ledger.name and at is not None)
+            async for lines, _ in event_lines(ledger.database, chosen):
+                proved = await with_proofs(lines, tree)
+                found |= {(ledger.name, line.position): line for line in proved}
+        for number, (name, position) in enumerate(reversed(batch), len(named) - end):
+            if position is None:
+                continue
+            line = found[name, position]
+            # The end of a line is as long as the comma, which the last event lacks.
+            size += len(encode(line)) - (not parts[name].events)
+            if size > LINE_BYTES_MAX:
+                raise ProofTooLarge(number)
+            parts[name].events.append(line)
+    for part in parts.values():
+        part.events.sort(key=lambda line: line.position)
+    return proof
 
 
 def check_history(raw: bytes, keys: Sequence[NoteKey]) -> ProvedHistory:
