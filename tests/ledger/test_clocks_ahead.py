@@ -42,7 +42,7 @@ QUEUEING: list[tuple[str, str, list[Any]]] = [
     ),
     ("service.webhooks", "note", ["wh_note", 0, 1, [1], ["clm_1"], ["x"], AHEAD]),
     ("service.webhooks", "test", ["wh_test", AHEAD, "test", 1, 1]),
-    ("service.webhooks", "release", ["wh_release", "clm_1", AHEAD, 1.0]),
+    ("service.webhooks", "release", ["wh_release", 1, AHEAD, 1.0]),
     ("service.webhooks", "untie", ["wh_untie", AHEAD]),
     ("service.webhooks", "resume", ["wh_resume", AHEAD, 1.0]),
 ]
