@@ -33,28 +33,34 @@ def _consistency(log: MemoryLog, origin: str, more: Line) -> bytes:
     size = min(OLDER, log.tree.size)
     older = f"{origin}\n{size}\n{text(log.tree.root(size))}\n"
     proof = [text(one) for one in log.tree.consistency_proof(size, log.tree.size)]
-    made = {"format": "claim-ledger consistency v1", "ledger": "live", "older": _signed(older)}
+    made = {"format": "claim-ledger consistency v1", "ledger": "live", "older": signed(older)}
     return spelled(made | {"proof": proof} | more | {"checkpoint": log.note()} | log.header)
 
 
-def _signed(body: str) -> str:
+def signed(body: str) -> str:
+    """Return a note of a text; the text, if no note can have it."""
     try:
         return KEY.sign(body)
-    except ValueError:  # what no note can have
+    except ValueError:
         return body
 
 
-def absence(log: MemoryLog) -> bytes:
-    """Return the proof that a claim is absent: whichever stream there is, the place is its own."""
+def absence(
+    log: MemoryLog, case: str = "case-9", *, ledger: str = "live", epoch: int = 0, beyond: int = 0
+) -> bytes:
+    """Return the proof that a claim is absent: whichever stream there is, the place is its own.
+
+    Or one so many streams `beyond` that.
+    """
     log.lines(1)
-    names = ("ptn_1", ENTITY, "case-9")
+    names = ("ptn_1", ENTITY, case)
     first: dict[bytes, int] = {}
     for event in log.events:
         first.setdefault(_bytes(event["originator_id"]), event["position"])
     streams = sorted(first.items())
     leaves = [sha256(b"\0" + id_ + at.to_bytes(8, "big")).digest() for id_, at in streams]
-    tree, stream = MerkleTree(leaves), claim_stream("live", 0, *names).bytes
-    index = sum(id_ < stream for id_, _ in streams)
+    tree, stream = MerkleTree(leaves), claim_stream(ledger, epoch, *names).bytes
+    index = sum(id_ < stream for id_, _ in streams) + beyond
     place = {
         name: {
             "stream": str(UUID(bytes=streams[at][0])),
@@ -67,9 +73,9 @@ def absence(log: MemoryLog) -> bytes:
     note = log.note()
     stated = note.partition("\n\n")[0]
     body = f"claim-ledger streams v1\n{stated}\n{len(streams)}\n{text(tree.root())}\n"
-    made = {"format": "claim-ledger absence v1", "ledger": "live", "epoch": 0}
+    made = {"format": "claim-ledger absence v1", "ledger": ledger, "epoch": epoch}
     made |= dict(zip(("partner_id", "entity_id", "partner_claim_id"), names, strict=True))
-    notes = {"streams": _signed(body), "checkpoint": note}
+    notes = {"streams": signed(body), "checkpoint": note}
     return spelled(made | {"index": index} | place | notes | log.header)
 
 

@@ -4,11 +4,13 @@ import importlib.util
 import io
 import json
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 
 import pytest
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from service.cli.audit.checked import checked
 from service.evidence.demands import NO_DEMANDS
@@ -71,3 +73,24 @@ def first(path, older, keys):
     verdict = verify_export(path, keys, older)
     assert verdict.ok == (verdict.fault is None)
     return verdict.ok, verdict.position
+
+
+def agreed(path, content, older):
+    """Return what both verifiers say of a file, and fail where they differ."""
+    path.write_bytes(content)
+    ours, keys = first(path, older, [KEY]), {}
+    PROGRAM.parse_key(KEY.public_text, keys)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PROGRAM, "is_signature", _is_signature)
+        known = None if older is None else PROGRAM.open_checkpoint(older, keys)
+        theirs = PROGRAM.verdict_or_fault(io.BytesIO(content), keys, known)
+    assert ours == (theirs["ok"], theirs.get("position")), (theirs, content)
+    return ours
+
+
+def _is_signature(public, signature, text):
+    """Return the same as the second verifier's own arithmetic, which takes milliseconds."""
+    with suppress(InvalidSignature, ValueError):
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, text)
+        return True
+    return False
