@@ -689,9 +689,10 @@ def begin_lineage(
     """Add the lineage that a `LineageBegun` begins, if the operator authorised it.
 
     "A lineage is a fault at its position if no known key signed its authorisation, or if the
-    authorisation states anything else." And "An origin begins once." "A lineage comes after the
-    events that it shares, and these are no more than `previous` has." "`previous` is of the present
-    lineage, or of one that the log does not know."
+    authorisation states anything else." And "An origin begins once, and neither with nor after a
+    `previous` that names it." "A lineage comes after the events that it shares, and these are no
+    more than `previous` has." "`previous` is of the present lineage, or of one that the log does
+    not know."
     """
     data, position = read_state(event)["data"], event["position"]
     origin, previous, shared = data["origin"], data.get("previous"), data.get("shared_size")
@@ -717,7 +718,8 @@ def begin_lineage(
     demand(has_past or not lineages, position, "the lineage does not name what it follows")
     text = ["claim-ledger lineage v1", origin, *stated]
     is_authorised = open_note(data["authorisation"], keys, position) == text
-    demand(is_authorised and origin not in known, position, "the lineage is not authorised")
+    is_new = origin not in known and origin != lineage.follows
+    demand(is_authorised and is_new, position, "the lineage is not authorised")
     lineages[origin] = lineage
 
 

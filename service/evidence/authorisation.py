@@ -62,7 +62,7 @@ def lineage_of(
     if previous is not None and previous.ledger != ledger:
         raise Unsound("the checkpoint that it follows is that of another ledger")
     known = {one.origin for one in before} | {one.follows for one in before}
-    if origin in known:
+    if origin in known or (previous is not None and previous.origin == origin):
         raise Unsound("its origin has been used before")
     if previous is None:
         if before or shared is not None:

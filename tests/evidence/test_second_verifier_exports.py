@@ -79,6 +79,8 @@ def lineages():
         log_of(one, ("lin_2", "lin_9", 3, 1), ("lin_9", "lin_2", 3, 1)),
         refused(3),
     )
+    yield "follows itself", log_of(one, ("lin_2", "lin_2", 3, 1)), refused(2)
+    yield "follows itself at first", log_of(("lin_2", "lin_2", 3, 0)), refused(1)
     yield "of another ledger", log_of(one, two, last, origin=f"{ELSEWHERE}/lin_2"), refused(2)
     foreign = old(f"{ELSEWHERE}/lin_1", 3)
     yield "follows another ledger's", log_of(one, two, previous=foreign), refused(2)
