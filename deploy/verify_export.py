@@ -886,7 +886,11 @@ def check_same_log(checkpoint: Checkpoint, ledger: str, size: int, root: bytes) 
 
 
 def proved_roots(header: dict[str, Any], checkpoint: Checkpoint) -> dict[int, bytes]:
-    """Return the root by size of the older checkpoint that the header's `consistency` proves."""
+    """Return the root by size of the older checkpoint that the header's `consistency` proves.
+
+    "Its size is at most `size`, and its proof leads from its root to `root`, also if there is no
+    older checkpoint to compare."
+    """
     consistency = header.get("consistency")
     if consistency is None:
         return {}
@@ -981,7 +985,7 @@ def check_older(
 
     "If its size is `size`, its root is `root`. Else, if there is no `entity` and its size is
     `from` − 1 or more, the tree had OLD's root when it had that size. Otherwise `consistency` has
-    OLD's size and root, and the proof holds."
+    OLD's size and root."
     """
     shared = shared_with(checkpoint, older, lineages)
     demand(older.size <= shared, shared + 1, "the older checkpoint counts more events")

@@ -208,6 +208,23 @@ def test_headers_and_proofs(tmp_path):
                 assert agreed(tmp_path / "export.ndjson", content, None) == said
 
 
+def test_a_checkpoint_has_one_spelling(tmp_path):
+    """Size and root are signed as they are written, and read in no other way."""
+    log = sample()
+    whole(log)
+    root = text(log.tree.root())
+    assert root[-2] in "AEIMQUYcgkosw048"
+    spellings = [{"size": one} for one in ("07", "+7", " 7", "7 ", "7.0", "\u0667", "-7", "")]
+    spellings += [{"root": one} for one in (f"{root[:-2]}{chr(ord(root[-2]) + 1)}=", root[:-1])]
+    spellings += [{"root": f"{root} "}, {"origin": ""}]
+    with every_row() as row:
+        for stated in spellings:
+            with row(stated):
+                log.checkpoint = stated
+                assert agreed(tmp_path / "export.ndjson", whole(log), None) == refused()
+                assert agreed(tmp_path / "receipt.json", receipt(log), None) == refused()
+
+
 def receipts():
     """Yield receipts of whose events something was altered before all was signed."""
 
