@@ -77,6 +77,16 @@ async def test_later_events_of_a_parked_stream_wait_without_being_tried(one):
     assert (one.rows(), await one.parked()) == ([2], [(1, "ZeroDivisionError"), (3, FOLLOWS)])
 
 
+async def test_a_long_error_of_somebody_else_is_not_read(one, owner):
+    """A ledger's login can write one of hundreds of megabytes, which takes a few on disk."""
+    await one.append(A)
+    await one.follow(failing={1})
+    for size in (4096, 4097):
+        owner.execute("update accounts.parked set error = repeat('x', %s)", [size])
+        ((_, error),) = await one.parked()
+        assert len(error) == (size if size == 4096 else 0)
+
+
 async def test_an_event_that_cannot_be_decoded_is_parked(one):
     """The fault is stored without content; the rest of the log continues."""
     for number, (topic, state) in enumerate(BAD_STATES.values(), 100):

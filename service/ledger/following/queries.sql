@@ -25,8 +25,10 @@ where coalesce(bytes_before, 0) < $4
 order by position
 
 -- name: parked_list
--- The parked events of all subscribers.
-select p.read_model, p.position, p.stream_id, e.topic, p.error, p.parked_at
+-- The parked events of all subscribers. Nothing is read of an error that is longer than ours.
+select
+    p.read_model, p.position, p.stream_id, e.topic,
+    case when octet_length(p.error) > 4096 then '' else p.error end as error, p.parked_at
 from ledger.parked as p
 cross join lateral (
     select i.append_id from ledger.log as i where i.position = p.position offset 0
