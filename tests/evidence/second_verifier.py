@@ -4,7 +4,7 @@ import importlib.util
 import io
 import json
 import sys
-from contextlib import redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from service.cli.audit.checked import checked
 from service.evidence.demands import NO_DEMANDS
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
+from service.evidence.note import NoteInvalid, open_note
 from tests.evidence.evidence_world import KEY
 
 SCRIPT = Path("deploy/verify_export.py").resolve()
+HOLDS = True, None
 
 
 def arguments_of(path, *keys, older=None):
@@ -75,21 +77,49 @@ def first(path, older, keys):
     return verdict.ok, verdict.position
 
 
+def refused(position=None):
+    """Return what both say of a file with a fault at a position."""
+    return False, position
+
+
 def agreed(path, content, older):
     """Return what both verifiers say of a file, and fail where they differ."""
     path.write_bytes(content)
     ours, keys = first(path, older, [KEY]), {}
     PROGRAM.parse_key(KEY.public_text, keys)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PROGRAM, "is_signature", _is_signature)
+    with _quick():
         known = None if older is None else PROGRAM.open_checkpoint(older, keys)
         theirs = PROGRAM.verdict_or_fault(io.BytesIO(content), keys, known)
     assert ours == (theirs["ok"], theirs.get("position")), (theirs, content)
     return ours
 
 
+def opened(note, keys):
+    """Return the text of a note as both open it; raises NoteInvalid."""
+    known, theirs = {}, None
+    for key in keys:
+        PROGRAM.parse_key(key.public_text, known)
+    with _quick(), suppress(PROGRAM.Fault, *PROGRAM.UNREADABLE):
+        theirs = "\n".join((*PROGRAM.open_note(note, known), ""))
+    try:
+        ours = open_note(note, keys)
+    except NoteInvalid:
+        assert theirs is None
+        raise
+    assert ours == theirs
+    return ours
+
+
+@contextmanager
+def _quick():
+    """Verify signatures quickly: the second verifier's own arithmetic takes milliseconds."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PROGRAM, "is_signature", _is_signature)
+        yield
+
+
 def _is_signature(public, signature, text):
-    """Return the same as the second verifier's own arithmetic, which takes milliseconds."""
+    """Return the same as the second verifier's own function."""
     with suppress(InvalidSignature, ValueError):
         Ed25519PublicKey.from_public_bytes(public).verify(signature, text)
         return True

@@ -1,4 +1,4 @@
-"""Signed notes and checkpoints: the published vectors, and what must be refused."""
+"""Signed notes and checkpoints: the published vectors, and what both verifiers must refuse."""
 
 import base64
 
@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.note import NoteInvalid, NoteKey, open_note
+from service.evidence.note import NoteInvalid, NoteKey
+from tests.evidence.second_verifier import PROGRAM, opened
 
 # Of the note package of Go's checksum database (golang.org/x/mod/sumdb/note).
 PUBLIC = "PeterNeumann+c74f20a3+ARpc2QcUPDhMQegwxbzhKqiBfsVkmqq/LDE4izWy10TW"
@@ -25,6 +26,8 @@ NOTE = f"{TEXT}\n{LINE}"
 PETER = NoteKey.parse(PUBLIC)
 OURS = NoteKey.of_seed("example.com/claim-ledger", bytes(32))
 OTHER = NoteKey.of_seed("example.com/claim-ledger", b"\x01" * 32)
+REFUSED = (PROGRAM.Fault, *PROGRAM.UNREADABLE)
+"""What the second verifier raises."""
 ROOT = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I="
 
 TEXTS = st.text(max_size=60)
@@ -38,7 +41,7 @@ NEARLY = st.lists(
 
 def test_the_published_note_opens():
     """Its text is returned byte for byte."""
-    assert open_note(NOTE, [PETER]) == TEXT
+    assert opened(NOTE, [PETER]) == TEXT
 
 
 def test_the_published_key_signs_the_published_note():
@@ -61,7 +64,7 @@ def test_text_is_kept_as_it_is(text):
 
     So are the control characters that are not below U+0020.
     """
-    assert open_note(OURS.sign(text), [OURS]) == text
+    assert opened(OURS.sign(text), [OURS]) == text
 
 
 @pytest.mark.parametrize("name", ["a//b", "/a", "a/", "..", "a/../b", ".", "a/.b"])
@@ -78,25 +81,25 @@ def test_other_signatures_are_ignored():
     same_id = "\u2014 example.com/other " + base64.b64encode(OURS.key_id + bytes(64)).decode()
     strange = "\u2014 witness.example.com " + base64.b64encode(bytes(5000)).decode()
     note = f"{TEXT}\n{by_other}{same_id}\n{strange}\n" + signed.removeprefix(f"{TEXT}\n")
-    assert open_note(note, [OURS]) == TEXT
-    assert open_note(signed + by_other * 99, [OURS]) == TEXT
+    assert opened(note, [OURS]) == TEXT
+    assert opened(signed + by_other * 99, [OURS]) == TEXT
     with pytest.raises(NoteInvalid, match="more than 100"):
-        open_note(signed + by_other * 100, [OURS])
+        opened(signed + by_other * 100, [OURS])
 
 
 @pytest.mark.parametrize("keys", [[], [OURS], [OTHER, OURS]])
 def test_a_note_without_a_known_signature_is_refused(keys):
     """This holds however many keys are known."""
     with pytest.raises(NoteInvalid, match="no key that is known"):
-        open_note(NOTE, keys)
+        opened(NOTE, keys)
 
 
 def test_one_wrong_signature_of_a_known_key_refuses_the_note():
     """Even if another known key's signature is valid."""
     wrong = OTHER.sign("another text\n").rpartition("\n\n")[2]
     with pytest.raises(NoteInvalid, match="does not hold"):
-        open_note(OURS.sign(TEXT) + wrong, [OURS, OTHER])
-    assert open_note(OURS.sign(TEXT) + wrong, [OURS]) == TEXT
+        opened(OURS.sign(TEXT) + wrong, [OURS, OTHER])
+    assert opened(OURS.sign(TEXT) + wrong, [OURS]) == TEXT
 
 
 @pytest.mark.parametrize(
@@ -133,7 +136,7 @@ def test_one_wrong_signature_of_a_known_key_refuses_the_note():
 def test_malformed_notes_are_refused(note):
     """Even if the signature is valid."""
     with pytest.raises(NoteInvalid):
-        open_note(note, [PETER])
+        opened(note, [PETER])
 
 
 def test_every_flipped_bit_is_noticed():
@@ -147,7 +150,7 @@ def test_every_flipped_bit_is_noticed():
         except UnicodeDecodeError:
             continue
         with pytest.raises(NoteInvalid):
-            open_note(text, [PETER])
+            opened(text, [PETER])
 
 
 @pytest.mark.parametrize(
@@ -171,6 +174,8 @@ def test_malformed_keys_are_refused(text):
     """The message quotes nothing of the key."""
     with pytest.raises(ValueError, match="expected") as refused:
         NoteKey.parse(text)
+    with pytest.raises(REFUSED):
+        PROGRAM.parse_key(text, {})
     assert "ARpc" not in str(refused.value)
     assert "AYE" not in str(refused.value)
 
@@ -195,10 +200,10 @@ def test_unopenable_texts_are_not_signed():
 def test_any_text_is_opened_or_refused(text):
     """No other error is raised, and what opens is signed."""
     try:
-        opened = open_note(text, [PETER])
+        found = opened(text, [PETER])
     except NoteInvalid:
         return
-    assert opened == TEXT
+    assert found == TEXT
     assert text.startswith(NOTE)
 
 
@@ -221,7 +226,7 @@ def test_what_is_signed_opens(seed, text):
     except ValueError:
         assert any(ord(one) < 32 and one != "\n" for one in text) or not text.isprintable()
         return
-    assert open_note(note, [NoteKey.parse(key.public_text)]) == f"{text}\n"
+    assert opened(note, [NoteKey.parse(key.public_text)]) == f"{text}\n"
 
 
 def test_the_published_checkpoint_is_read_and_written():
@@ -260,6 +265,8 @@ def test_malformed_checkpoints_are_refused(text):
     """Even in a valid note."""
     with pytest.raises(NoteInvalid, match="not a checkpoint"):
         Checkpoint.parse(text)
+    with pytest.raises(REFUSED):
+        PROGRAM.open_checkpoint(OURS.sign(text), {(OURS.name, OURS.key_id): OURS.public})
 
 
 @given(st.one_of(TEXTS, NEARLY))

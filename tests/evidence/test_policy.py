@@ -34,9 +34,11 @@ GOOD = (
     f"{HEAD}group g any a b\nquorum g\n",
     f"log {LOG} https://log.example.com\n{HEAD}group g 2 a b c\nquorum g\n",
     f"{HEAD}witness d {D}\ngroup g all a b\ngroup h 1 c\ngroup i 2 g h d\nquorum i\n",
+    f"log {PROGRAM.key_text('l' * 201, bytes([1] * 33))}\nquorum none\n",
+    f"witness w {PROGRAM.key_text('w' * 200, bytes([4] * 33))}\nquorum w\n",
     f"{HEAD}# ünïcode\ngroup g\u00e4 3 a b c\nquorum g\u00e4\n",
 )
-NAMES = ("", "a//b", "/a", "a/", ".a", "a/.b", "a\u00a0b", "a\u200bb", "a\u2003b")
+NAMES = ("", "a b", "a//b", "/a", "a/", ".a", "a/.b", "a\u00a0b", "a\u200bb", "a\u2003b")
 MANY = "".join(
     f"witness w{nr} {PROGRAM.key_text(f'w{nr}.example', bytes([4] + [nr] * 32))}\n"
     for nr in range(126)
@@ -54,6 +56,7 @@ BAD = (
     f"witness a {SAME_IDS[0]}\nwitness b {SAME_IDS[1]}\ngroup g all a b\nquorum g\n",
     f"{HEAD}witness none {D}\nquorum a\n",
     f"witness a {LOG}\nquorum a\n",
+    f"witness a {A.replace('example.org', 'example.com')}\nquorum a\n",
     f"witness a {A[:-4]}\nquorum a\n",
     f"witness a {A} https://a.example.org more\nquorum a\n",
     f"{HEAD}group g 4 a b c\nquorum g\n",

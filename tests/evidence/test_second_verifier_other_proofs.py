@@ -7,14 +7,14 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.streams_note import StreamsNote
 from service.facts.claims import claim_stream
 from service.ledger.merkle import EMPTY_ROOT
-from tests.evidence.altered_files import spelled
+from tests.evidence.altered_files import altered, hash_of, settle, spelled
 from tests.evidence.evidence_world import KEY
 from tests.evidence.memory_log import CLAIM, ENTITY, HOME, MemoryLog, of_entity, sample, text
 from tests.evidence.memory_proofs import PROOFS, absence, continued, history, linked, signed
-from tests.evidence.second_verifier import agreed
+from tests.evidence.second_verifier import HOLDS, agreed
 from tests.tables import every_row
 
-HOLDS, REFUSED = (True, None), (False, None)
+REFUSED = False, None
 ELSEWHERE = HOME.replace("/live", "/test")
 A_HASH = text(bytes(32))
 
@@ -45,6 +45,9 @@ def moved():
     checkpoint = Checkpoint.open(genuine["checkpoint"], [KEY])
     nothing = StreamsNote(checkpoint, 0, bytes(32)).sign(KEY)
     yield "an empty index with a root", less | {"index": 0, "streams": nothing}
+    elsewhere = json.loads(absence(log))
+    elsewhere["before"]["position"] += 1
+    yield "a neighbour that begins elsewhere", elsewhere
     longer = json.loads(absence(log))
     longer["before"]["proof"].insert(0, A_HASH)
     yield "a hash too many", longer
@@ -143,6 +146,15 @@ def consistencies():
     )
     among = sorted([*middle, other_event], key=lambda event: event["position"])
     yield "another event among lineages", links | {"lineages": among}, (False, 2)
+    middle[0] |= {"state": middle[0]["state"].replace("lost", "kept")}
+    middle[0] |= {"leaf_hash": text(hash_of(middle[0]))}
+    yield "an altered lineage", links | {"lineages": middle}, (False, 1)
+    same_origin = links | {"older": log.note(3)}
+    yield "one origin with lineages", same_origin, REFUSED
+    more = sample()
+    more.add(middle[0]["originator_id"], "LineageRemarked", {"remark": "another topic"})
+    yield "an event of another topic among lineages", json.loads(linked(more)), HOLDS
+    yield "of another ledger's name", line | {"ledger": "test"}, REFUSED
     foreign = Checkpoint(f"{ELSEWHERE}/lin_1", 3, log.tree.root(3)).sign(KEY)
     yield "of another ledger", links | {"older": foreign}, REFUSED
 
@@ -193,11 +205,17 @@ def histories():
         yield f"the {name} ledger's checkpoint", both, kept.note(), HOLDS
         another = Checkpoint(kept.origin, 7, bytes(32)).sign(KEY)
         yield f"another one of the {name}", both, another, (False, 1)
+    yield "a checkpoint of another size", line, log.note(4), REFUSED
     yield "a checkpoint of neither", line, sandbox.note(), REFUSED
     yield "a ledger twice", line | {"ledgers": [part, part]}, None, REFUSED
     yield "no ledger", line | {"ledgers": []}, None, REFUSED
     yield "no event", line | {"ledgers": [part | {"events": []}]}, None, REFUSED
     yield "another ledger's checkpoint", line | {"ledgers": [beside]}, None, REFUSED
+    first, second = part["events"]
+    for name, events in ("an event twice", [first, first]), ("another order", [second, first]):
+        yield name, line | {"ledgers": [part | {"events": events}]}, None, (False, 3)
+    changed = json.loads(altered(history(log), 0, lambda it: settle(it["ledgers"][0]["events"][1])))
+    yield "an altered event", changed, None, (False, 6)
     yield "an event of others", line | {"subject": CLAIM + "1"}, None, (False, 3)
     yield "a part of an id", line | {"subject": CLAIM[:-1]}, None, (False, 3)
 

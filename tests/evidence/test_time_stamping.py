@@ -197,6 +197,40 @@ def test_both_verifiers_hold_files_to_a_time(server, other, tmp_path):
                     assert begun <= at <= system_clock() + timedelta(milliseconds=1)
 
 
+def test_both_take_the_earliest_stamp_and_one_of_whole_seconds(tmp_path):
+    """An authority need not tell parts of a second; a file of two anchors is none."""
+    server = TimeAuthorityServer(tmp_path / "authority", digits=0)
+    log, anchor, path = sample(), tmp_path / "anchor.pem", tmp_path / "file"
+    log.lines(1)
+    text = log.note().partition("\n\n")[0] + "\n"
+    anchor.write_bytes(server.anchor)
+    demands, second, keys = Demands(anchors=[TimeAnchor.parse(server.anchor)]), _second(), {}
+    second.parse_key(FILE_KEY.public_text, keys)
+
+    def told(stamps):
+        note = [one.replace("\n", "\\n") for one in (log.note(), log.note() + stamps)]
+        path.write_text(whole(log).decode().replace(*note))
+        with path.open("rb") as file:
+            return second.verdict_or_fault(file, keys, None, second.Demands(None, anchor))
+
+    def both(stamps):
+        theirs = told(stamps)
+        verdict = verify_export(path, [FILE_KEY], None, demands=demands)
+        assert theirs["existed_before"] == timestamp(verdict.countersigned.existed_before)
+        return theirs["existed_before"]
+
+    stamp = _line(server, text)
+    earlier, later = both(stamp), None
+    while later in {None, earlier}:
+        another = _line(server, text)
+        later = both(another)
+    assert both(another + stamp) == both(stamp + another) == earlier
+    anchor.write_bytes(server.anchor * 2)
+    assert not told(stamp)["ok"]
+    with pytest.raises(ValueError, match="certificate"):
+        TimeAnchor.parse(server.anchor * 2)
+
+
 def test_a_receipt_shows_between_which_times_it_came(server, tmp_path):
     """By two stamped checkpoints; of an event that the earlier one covers only the later counts."""
     log = sample()

@@ -23,14 +23,15 @@ default_policy = 1.2.3.4.1
 digests = sha256
 ess_cert_id_alg = sha256
 tsa_name = yes
-clock_precision_digits = 6
+clock_precision_digits = {digits}
 """
 
 
 class TimeAuthorityServer:
     """Answers requests; `anchor` is the PEM of its root, `told` counts what it was asked."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, digits: int = 6) -> None:
+        """`digits` are those of a second's parts in a stamp."""
         self.home = home
         home.mkdir()
         root_key, root = _certificate("a root", None, None)
@@ -45,7 +46,7 @@ class TimeAuthorityServer:
                 serialization.NoEncryption(),
             )
         )
-        (home / "openssl.cnf").write_text(_CONFIG)
+        (home / "openssl.cnf").write_text(_CONFIG.format(digits=digits))
         (home / "serial").write_text("01\n")
         self.told = 0
         self.answer: PostAnswer | None = None
