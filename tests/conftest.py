@@ -269,14 +269,16 @@ def module_owner(module_database_url) -> Iterator[psycopg.Connection]:
 
 
 @pytest.fixture
-async def world(request, database_url, tmp_path) -> AsyncGenerator[World, None]:
-    """Return a running service of this test's own.
+def followed(request) -> bool:
+    """Return whether the test is marked `followed`: if not, nothing follows its log by itself."""
+    return request.node.get_closest_marker("followed") is not None
 
-    Nothing follows its log by itself, unless the test is marked `followed`.
-    """
+
+@pytest.fixture
+async def world(database_url, tmp_path, followed) -> AsyncGenerator[World, None]:
+    """Return a running service of this test's own."""
     mail_dir = tmp_path / "mail"
-    follow = request.node.get_closest_marker("followed") is not None
-    async with world_on(settings_for(database_url, mail_dir), mail_dir, follow=follow) as one:
+    async with world_on(settings_for(database_url, mail_dir), mail_dir, follow=followed) as one:
         yield one
 
 
@@ -294,9 +296,11 @@ def accounts(service):
 
 
 @pytest.fixture
-async def documents(database_url, tmp_path, store_credentials) -> AsyncGenerator[Documents, None]:
+async def documents(
+    database_url, tmp_path, store_credentials, followed
+) -> AsyncGenerator[Documents, None]:
     """Return a running service with a local document store."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
+    async with documents_on(database_url, tmp_path, store_credentials, follow=followed) as one:
         yield one
 
 

@@ -62,7 +62,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
     place, copy = tmp_path / "published", tmp_path / "drill"
     given = {"CHECKPOINT_KEYS": KEY.private_text, "ARCHIVE_URL": place.as_uri()}
     settings = settings_for(database_url, tmp_path, **given)
-    async with world_on(settings, tmp_path) as world:
+    async with world_on(settings, tmp_path, follow=False) as world:
         await world.service.staff.add(TEAM, STAFF)
         partner, entity_id = await world.connected()
         erased = await world.service.modes["live"].entities.add("Gone", ERASED, None, STAFF)
@@ -79,7 +79,7 @@ async def test_a_drill_passes_and_production_goes_on(database_url, drill_url, tm
     )
     erase = ("privacy", "erase", "--entity", erased, "--reason", "asked for it", "--yes")
     assert (await asyncio.to_thread(run, *erase, env=production)).returncode == 0
-    async with world_on(settings, tmp_path) as world:
+    async with world_on(settings, tmp_path, follow=False) as world:
         beyond = await world.service.checkpoints("live").make()
     assert beyond.checkpoint.size > older.checkpoint.size
     shutil.copytree(place, copy)

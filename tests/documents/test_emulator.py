@@ -76,7 +76,7 @@ def store_of(emulator: Emulator, bucket: str = BUCKETS["live"]) -> GoogleObjectS
 @pytest.fixture
 async def documents(database_url, tmp_path, store_credentials, emulator):
     """Return a service whose checks ask the emulator."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
+    async with documents_on(database_url, tmp_path, store_credentials, follow=False) as one:
         for mode, counted in one.counted.items():
             counted.inner.close()
             counted.inner = store_of(emulator, BUCKETS[mode])

@@ -20,6 +20,8 @@ from tests.projections.history import TABLES, History
 from tests.tables import every_row
 from tests.world import STAFF
 
+pytestmark = pytest.mark.followed
+
 
 async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
     """Half-way and at the end each ledger's replay equals its read models of then.

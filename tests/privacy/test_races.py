@@ -17,6 +17,8 @@ from tests.patience import PATIENCE_SECONDS, eventually
 from tests.privacy.links import CANARY, labelled_link
 from tests.world import STAFF
 
+pytestmark = pytest.mark.followed
+
 WAITING = (
     "select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 )

@@ -33,7 +33,7 @@ class Restores:
         published.mkdir(exist_ok=True)
         given = storage_settings(self.store) | {"ARCHIVE_URL": published.as_uri()}
         mail = self.directory / "mail"
-        return world_on(settings_for(url, mail, **given), mail)
+        return world_on(settings_for(url, mail, **given), mail, follow=False)
 
     def privacy(self, world, http=None):
         """Return the team's side of a running service."""

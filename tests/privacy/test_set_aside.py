@@ -14,9 +14,8 @@ from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_b
 from service.ledger.ledger import AppendConflict
 from service.ledger.sequencer import Sequencer
 from service.privacy.erasure_list import ErasureList
-from tests.document_store import documents_on, reference_to
+from tests.document_store import reference_to
 from tests.ledger.raw_events import RawEvent, write_foreign
-from tests.privacy.team import Privacy
 from tests.world import STAFF
 
 HIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
@@ -35,18 +34,6 @@ KEYS = "select key_id from live.data_keys order by key_id"
 EMAIL = "zoe@example.com"
 ONBOARDING = {"partner_user_id": "u", "company_name": "Zoe Ltd", "user_email": EMAIL}
 DEFENDANT = {"defendant": {"name": f"Debtor <{EMAIL}>"}}
-
-
-@pytest.fixture
-async def privacy(database_url, tmp_path, store_credentials):
-    """Return the team's side of a service whose events wait for their numbers."""
-    published = tmp_path / "published"
-    published.mkdir()
-    given = {"ARCHIVE_URL": published.as_uri()}
-    async with documents_on(
-        database_url, tmp_path, store_credentials, follow=False, **given
-    ) as documents:
-        yield Privacy(documents, published)
 
 
 @pytest.fixture

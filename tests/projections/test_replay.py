@@ -10,6 +10,8 @@ from tests.patience import PATIENCE_SECONDS
 from tests.projections.history import TABLES, History, number_all
 from tests.world import settings_for
 
+pytestmark = pytest.mark.followed
+
 LOG = (
     "select l.position, e.append_id, e.originator_id, e.originator_version, e.topic, e.state"
     " from {0}.log as l join {0}.events as e using (append_id) order by l.position"

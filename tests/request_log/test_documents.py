@@ -6,7 +6,7 @@ from tests.document_store import documents_on
 
 async def test_only_a_claim_with_a_document_counts(database_url, tmp_path, store_credentials):
     """A minted URL, the live mode and other partners do not count."""
-    async with documents_on(database_url, tmp_path, store_credentials) as documents:
+    async with documents_on(database_url, tmp_path, store_credentials, follow=False) as documents:
         world = documents.world
         database = world.service.modes["test"].ledger.database
         reader = RequestsReader(database, world.service.clock)

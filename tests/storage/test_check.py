@@ -16,7 +16,7 @@ from tests.document_store import documents_on
 @pytest.fixture
 async def settings(database_url, tmp_path, store_credentials):
     """Return the settings of a service with a local store."""
-    async with documents_on(database_url, tmp_path, store_credentials) as one:
+    async with documents_on(database_url, tmp_path, store_credentials, follow=False) as one:
         yield one.world.service.settings
 
 
