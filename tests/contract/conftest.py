@@ -88,7 +88,10 @@ def module_database_url(topology: Topology | None, postgres_url, template) -> It
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def shared(
-    topology: Topology | None, module_database_url, tmp_path_factory
+    request: pytest.FixtureRequest,
+    topology: Topology | None,
+    module_database_url,
+    tmp_path_factory,
 ) -> AsyncGenerator[World, None]:
     """Return a running service that the tests of one module share."""
     if topology:
@@ -96,8 +99,14 @@ async def shared(
             yield one
         return
     mail_dir = tmp_path_factory.mktemp("shared") / "mail"
-    async with world_on(settings_for(module_database_url, mail_dir), mail_dir) as one:
+    settings = settings_for(module_database_url, mail_dir)
+    async with world_on(settings, mail_dir, follow=_followed(request)) as one:
         yield one
+
+
+def _followed(request: pytest.FixtureRequest) -> bool:
+    """Return whether the module is marked `followed`: if not, nothing follows its log by itself."""
+    return request.node.get_closest_marker("followed") is not None
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +117,11 @@ def in_memory(request: pytest.FixtureRequest, topology: Topology | None, in_memo
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def documents(
-    topology: Topology | None, module_database_url, tmp_path_factory, store_credentials
+    request: pytest.FixtureRequest,
+    topology: Topology | None,
+    module_database_url,
+    tmp_path_factory,
+    store_credentials,
 ) -> AsyncGenerator[Documents, None]:
     """Return a service with a document store that the tests of one module share."""
     if topology:
@@ -124,5 +137,7 @@ async def documents(
                 reader.close()
         return
     directory = tmp_path_factory.mktemp("documents")
-    async with documents_on(module_database_url, directory, store_credentials) as one:
+    async with documents_on(
+        module_database_url, directory, store_credentials, follow=_followed(request)
+    ) as one:
         yield one

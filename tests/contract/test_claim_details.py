@@ -11,7 +11,7 @@ from tests.patience import eventually
 from tests.tables import every_row
 from tests.world import STAFF
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.followed]
 
 
 async def shown(partner, claim_id, mode="live"):

@@ -242,7 +242,7 @@ async def test_a_taken_claim_id_affects_no_other_claim_of_its_batch(database_url
         return forced.pop() if prefix == "clm" and forced else new_id(prefix, moment)
 
     settings = settings_for(database_url, tmp_path)
-    async with world_on(settings, tmp_path, new_id=draw) as world:
+    async with world_on(settings, tmp_path, follow=False, new_id=draw) as world:
         partner, entity = await world.connected()
         forced.append((await partner.claim(entity)).json()["claim_id"])
         answers = await asyncio.gather(*(partner.claim(entity, f"n{i}") for i in range(40)))

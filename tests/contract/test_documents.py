@@ -14,7 +14,7 @@ from tests.patience import eventually
 from tests.tables import every_row
 from tests.world import STAFF
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.followed]
 
 
 async def test_from_an_upload_to_a_claim_with_documents(documents):

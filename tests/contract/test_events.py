@@ -17,7 +17,7 @@ from tests.contract.refusals import fields, refused
 from tests.tables import every_row
 from tests.world import STAFF
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.followed]
 
 ENVELOPE = {"specversion": "1.0", "datacontenttype": "application/json"}
 

@@ -23,7 +23,7 @@ from tests.contract.refusals import refused
 from tests.patience import eventually
 from tests.world import STAFF
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.followed]
 
 
 def body(reference="u1", email="owner@example.com", **more):

@@ -32,7 +32,7 @@ from tests.document_store import Documents
 from tests.tables import every_row
 from tests.world import PUBLIC_URL
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.followed]
 
 RANDOM_EXAMPLES = 10
 """Of each endpoint. Bodies at random are for tests/http/test_decoding_generated.py."""

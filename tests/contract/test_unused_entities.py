@@ -10,7 +10,7 @@ from service.onboardings.commands import PURPOSE
 from tests.contract.event_feed import followed
 from tests.world import STAFF
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.followed]
 
 ENTITY_ID = re.compile(r"ent_[0-9a-z]{26}")
 STEPS = 60

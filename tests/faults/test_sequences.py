@@ -15,7 +15,7 @@ _LISTED = "select array_agg(partner_claim_id order by append_id) from live.claim
 
 async def test_migrating_advances_sequences_that_are_behind(database_url, tmp_path):
     """Later claims are listed after all that are there, and not in a gap between them."""
-    async with world_on(settings_for(database_url, tmp_path), tmp_path) as world:
+    async with world_on(settings_for(database_url, tmp_path), tmp_path, follow=False) as world:
         partner, entity_id = await world.connected()
         with psycopg.connect(database_url, autocommit=True) as owner:
 
