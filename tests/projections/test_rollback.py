@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from psycopg.errors import UniqueViolation
 
 from service.core.clock import to_milliseconds
 from service.ledger.rebuild.progress import BuildProgress
@@ -114,6 +115,26 @@ async def test_rows_of_before_a_migration_are_not_gone_back_to(
     assert "\n" not in str(refused.value)
     link = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
     assert link.status_code == 201, link.text
+
+
+@pytest.mark.usefixtures("claims")
+async def test_rows_are_not_gone_back_to_whose_index_the_live_ones_have_invalid(
+    world, owner, database_url
+):
+    """Whoever made it wanted no duplicates, of which the live rows have some."""
+    connections = model(world, "connections")
+    await rebuild(database_url, connections)
+    owner.execute(
+        "insert into live.connections select partner_id, 'ent_x', version, connected_at"
+        " from live.connections"
+    )
+    with pytest.raises(UniqueViolation):
+        owner.execute("create unique index concurrently once on live.connections (partner_id)")
+    owner.execute("create unique index once on live_previous.connections (partner_id)")
+    with pytest.raises(
+        RebuildRefused, match=r"UNIQUE INDEX once .*\(partner_id\) invalid is missing"
+    ):
+        await rollback(database_url, connections)
 
 
 @pytest.mark.usefixtures("claims")
