@@ -56,7 +56,7 @@ async def test_what_is_parked_and_kept_of_others_stays(one, monkeypatch):
 
 
 async def test_what_another_wrote_is_compared_with_nothing_before_it_has_a_number(one):
-    """Rows of an inline model do not have it, and a replay neither."""
+    """Rows of an inline model do not have it, nor a replay, and it is not named as put aside."""
     partners = one.service.partners
     approved, pending = [
         await partners.add(name, f"{name}@example.com", CAUSE) for name in ("one", "two")
@@ -70,4 +70,5 @@ async def test_what_another_wrote_is_compared_with_nothing_before_it_has_a_numbe
     await write_foreign(one.ledger, RawEvent(stream, 2, "PartnerApproved", forged))
     (one.model,) = [model for model in one.service.read_models if model.name == "partners"]
     assert one.owner.execute("select count(*) from accounts.pending").fetchone() == (1,)
-    assert (await one.verify("inline")).compared.total == 0
+    verified = await one.verify("inline")
+    assert (verified.compared.total, list(verified.put_aside)) == (0, [])
