@@ -142,7 +142,7 @@ def test_every_subscriber_can_go_on_after_a_cut(tmp_path):
 @pytest.mark.server
 def test_a_redis_that_works_answers_the_ping(tmp_path):
     """With the URL that `prepare.py` makes, taken from its file as the page's beginning says."""
-    made = runpy.run_path(str(runbook.PATH.parent / "compose/prepare.py"))["drawn"]()
+    made = runpy.run_path(str(runbook.PATH.parent / "compose/prepare.py"))["of_redis"]()
     (password,) = re.findall(r'^requirepass "(.*)"$', made["redis_configuration"], re.MULTILINE)
     redis = RedisServer(tmp_path)
     redis.start()
