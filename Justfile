@@ -94,11 +94,11 @@ soak *arguments:
 webhook-kills kills="500":
     WEBHOOK_KILLS={{ kills }} uv run pytest -n 0 -s tests/webhooks/test_kills.py
 
-# As root, in a network namespace; CONTRIBUTING.md has what to install. Half an hour; `--rounds 3` or a
+# As root, in namespaces of network and mounts; CONTRIBUTING.md has what to install. Half an hour; `--rounds 3` or a
 # single file of tests/drills takes less.
 # Lose machines under load, among them PostgreSQL's primary, ten times.
 drill *arguments="tests/drills":
-    DRILLS=on uv run --group drill unshare --net pytest -n 0 "$@"
+    DRILLS=on uv run --group drill unshare --net --mount pytest -n 0 "$@"
 
 # The tests that need no server, browser or subprocess, in a minute or two.
 test-quick *arguments:

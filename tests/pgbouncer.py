@@ -65,12 +65,18 @@ def deployed_logins(owner_url: str) -> Logins:
 
 @contextmanager
 def pooler(
-    url: str, made: Logins, folder: Path, servers: Mapping[str, str] | None = None, **own: int
+    url: str,
+    made: Logins,
+    folder: Path,
+    servers: Mapping[str, str] | None = None,
+    authority: Path | None = None,
+    **own: int,
 ) -> Iterator[dict[str, str]]:
     """Yield the settings that lead each ledger through a pooler.
 
-    `servers` has the addresses of ledgers that are not where the URL leads. It has the settings of
-    `deploy/`, but for its `own`. `folder` can be read by nobody's user: PgBouncer refuses to run
+    `servers` has the addresses of ledgers that are not where the URL leads. `authority` is that of
+    PostgreSQL's certificate; without it, PostgreSQL is on this machine. The pooler has the settings
+    of `deploy/`, but for its `own`. `folder` can be read by nobody's user: PgBouncer refuses to run
     as root.
     """
     if PGBOUNCER is None:
@@ -86,11 +92,16 @@ def pooler(
         )
         for ledger, address in (servers or {}).items()
     }
+    reached: dict[str, object] = (
+        {"server_tls_sslmode": "disable"}
+        if authority is None
+        else {"server_tls_ca_file": authority}
+    )
     config.write_text(
         f"[databases]\n{''.join(named.values())}* = host={parts.hostname} port={parts.port}\n"
         f"[pgbouncer]\n{SETTINGS.read_text()}"
         f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_file = {users}\n"
-        + "".join(f"{name} = {value}\n" for name, value in own.items())
+        + "".join(f"{name} = {value}\n" for name, value in (reached | own).items())
     )
     user = 65534 if os.geteuid() == 0 else None
     command = [PGBOUNCER, str(config)]

@@ -113,6 +113,28 @@ def test_the_ports_are_the_defaults():
     assert job["static_configs"] == [{"targets": [f"127.0.0.1:{DEFAULTS['OPERATIONS_PORT']}"]}]
 
 
+def test_machines_speak_to_each_other_over_tls_alone():
+    """Each file of the topology asks for it, and verifies; a URL names no loopback there."""
+    folder = DEPLOY / "high_availability"
+    given = yaml.safe_load((folder / "patroni.yml").read_text())
+    local, hosts = given["postgresql"], [line.split() for line in given["postgresql"]["pg_hba"]]
+    assert {line[0] for line in hosts} == {"local", "hostssl"}
+    assert local["parameters"]["ssl"] == "on"
+    assert {one["sslmode"] for one in local["authentication"].values()} == {"verify-full"}
+    assert local["authentication"].keys() == {"superuser", "replication", "rewind"}
+    assert given["restapi"]["verify_client"] == "optional"
+    assert given["etcd3"]["protocol"] == "https"
+    etcd = (folder / "etcd.env").read_text()
+    assert "ETCD_CLIENT_CERT_AUTH=true" in etcd
+    assert "ETCD_PEER_CLIENT_CERT_AUTH=true" in etcd
+    for name in ("redis.conf", "sentinel.conf"):
+        lines = (folder / name).read_text().splitlines()
+        assert {"port 0", "tls-replication yes"} <= {*lines}
+    proxy = (folder / "haproxy.cfg").read_text()
+    assert proxy.count("check-ssl verify required verifyhost") == proxy.count("\nlisten ")
+    assert "\nserver_tls_sslmode = verify-full\n" in POOLER
+
+
 def test_a_lost_primary_is_replaced_in_time():
     """Its lease ends in time for writes to go on within thirty seconds, and renewing it fits in."""
     given = yaml.safe_load((DEPLOY / "high_availability" / "patroni.yml").read_text())

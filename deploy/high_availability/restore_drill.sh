@@ -30,9 +30,12 @@ step "restoring"
 as_postgres pgbackrest --stanza=claim-ledger --pg1-path="$DRILL_DIRECTORY" --archive-mode=off "$@" restore
 
 step "recovering"
-# Of the settings that came with the backup, those that lead to production's machines are set aside.
+# Of the settings that came with the backup, those that lead to production's machines are set aside. So
+# are its certificate, which is not here, and who is let in with one alone.
+hba=$DRILL_DIRECTORY/drill_hba.conf
+as_postgres tee "$hba" >/dev/null <<<$'local all all peer\nhost all all 127.0.0.1/32 scram-sha-256'
 options="-p $DRILL_PORT -c listen_addresses=127.0.0.1 -c unix_socket_directories=$DRILL_DIRECTORY
-    -c hba_file=$DRILL_DIRECTORY/pg_hba.conf -c ident_file=$DRILL_DIRECTORY/pg_ident.conf
+    -c ssl=off -c hba_file=$hba -c ident_file=$DRILL_DIRECTORY/pg_ident.conf
     -c synchronous_standby_names= -c primary_conninfo= -c archive_mode=off"
 stop() { as_postgres "$PG_BIN/pg_ctl" --pgdata "$DRILL_DIRECTORY" --mode immediate stop >/dev/null || true; }
 trap stop EXIT

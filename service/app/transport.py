@@ -102,6 +102,11 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
     return f"{url}{'&' if '?' in url else '?'}sslmode={mode}"
 
 
+def is_excepted(url: str, plaintext: Collection[str]) -> bool:
+    """Return whether each host of a URL of PostgreSQL is one that `PLAINTEXT_HOSTS` names."""
+    return all(host in plaintext for host in _hosts(url, dict(parse_qsl(url.partition("?")[2]))))
+
+
 def _authority_fault(path: str) -> str | None:
     try:
         ssl.create_default_context(cafile=path)

@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from types import TracebackType
 from typing import Final, TypeVar
 
 import asyncpg
+import structlog
 from asyncpg.pgproto import pgproto
 
 from service.core.visitors import visitors
@@ -55,6 +56,8 @@ _PLANNED_AGAIN: Final = "set plan_cache_mode = force_custom_plan"
 _READ_ONLY: Final = "default_transaction_read_only"
 
 _SQL = queries("service.ledger")
+
+log = structlog.get_logger()
 
 
 class LedgerError(Exception):
@@ -254,9 +257,14 @@ class Database:
         pool_size: int,
         deadline: float,
         pooled: bool = False,
+        network_encrypts: bool = False,
         make_pool: type[Pool] = Pool,
     ) -> None:
-        """`pooled`: the URL leads through a transaction pooler."""
+        """`pooled`: the URL leads through a transaction pooler.
+
+        `network_encrypts`: somebody has said so, and sessions in the clear are as they should be.
+        """
+        self._network_encrypts = network_encrypts
         self._make_pool = make_pool
         self.schema = schema
         self.url = url
@@ -340,6 +348,8 @@ class Database:
                     f"the database has no tables of {self.schema}: run `claim-ledger migrate`"
                 )
             self._is_login_accepted, self._is_citus = True, row["is_citus"]
+            if row["is_in_the_clear"] and not self._network_encrypts:
+                warn_of_plaintext(self.schema)
         if self._is_citus and not self.is_pooled:
             await connection.execute(_PLANNED_AGAIN, timeout=CONNECT_SECONDS_MAX)
 
@@ -357,6 +367,12 @@ class Database:
             # open another.
             return self.is_pooled
         return row is not None and row["is_at_work"]
+
+
+@cache
+def warn_of_plaintext(schema: str) -> None:
+    """Log, once in a process, that a ledger's sessions leave the machine unencrypted."""
+    log.warning("a session with PostgreSQL is not encrypted", ledger=schema)
 
 
 class Reader:

@@ -124,6 +124,8 @@ select key from unnest($1::bigint[]) as key where pg_try_advisory_xact_lock_shar
 -- The session's login, and what it may do beyond the work of one ledger, its schema: in words, and
 -- nothing where all is well. A member of a role counts as who can become it, also one who can only
 -- make itself one; what a superuser is need not be told apart. Another ledger is a schema with events.
+-- And whether what reaches the server is not encrypted, although that is not on a loopback or a socket: the
+-- last part of the way, whatever proxies or poolers there are.
 select
     l.rolname::text as login,
     array_remove(array[
@@ -155,7 +157,12 @@ select
     exists(
         select from pg_namespace as n inner join pg_class as c on c.relnamespace = n.oid
         where n.nspname = $1::text and c.relname = 'events'
-    ) as is_migrated
+    ) as is_migrated,
+    coalesce(
+        not (inet_server_addr() <<= '127.0.0.0/8' or inet_server_addr() = '::1')
+        and not (select s.ssl from pg_stat_ssl as s where s.pid = pg_backend_pid()),
+        false
+    ) as is_in_the_clear
 from pg_roles as l
 where l.rolname = session_user
 

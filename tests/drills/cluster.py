@@ -3,7 +3,6 @@
 import asyncio
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ import psycopg
 
 from service.cli.dev.postgres import debian_bin_dir
 from service.cli.dev.postgres.cluster import OWNER
+from tests.drills.encryption import authority, certify, place, verifying
 from tests.drills.machines import UNPRIVILEGED, Machine
-from tests.no_tls import NO_TLS
 from tests.patience import eventually, until
 from tests.soak.accounts import value
 
-DEPLOYED = Path(__file__).parents[2] / "deploy" / "high_availability"
 NAMES = ("one", "two", "three")
+NAME = "postgresql.internal"
 _LOGINS = {"SUPERUSER": "postgres", "REPLICATION": "replicator", "REWIND": "rewinder"}
 _PASSWORD = "of-a-drill"
 _ARCHIVED = "select coalesce(last_archived_wal >= '{}', false) from pg_stat_archiver"
@@ -35,14 +34,18 @@ class PatroniCluster:
         assert bin_dir is not None, "PostgreSQL of Debian is not installed"
         self._bin_dir = bin_dir
         self.machines = [Machine(name, number, home) for number, name in enumerate(NAMES, 1)]
-        self._etcds = [
-            Machine(f"etcd-{name}", number, home) for number, name in enumerate(NAMES, 4)
-        ]
-        self._config = home / "patroni.yml"
-        for name in ("patroni.yml", "pgbackrest.conf", "haproxy.cfg", "pgbackrest_archive.sh"):
-            shutil.copy(DEPLOYED / name, home)
-        where = self._config.read_text().replace("/etc/claim-ledger", str(home))
-        self._config.write_text(where)
+        self.etcds = [Machine(f"etcd-{name}", number, home) for number, name in enumerate(NAMES, 4)]
+        for machine in self.machines:
+            certify(home, machine, NAME)
+            for name in ("patroni.yml", "pgbackrest_archive.sh"):
+                place(name, machine.etc)
+        for machine in self.etcds:
+            certify(home, machine, machine.name)
+            place("etcd.env", machine.etc)
+        for name in ("pgbackrest.conf", "haproxy.cfg"):
+            place(name, home)
+        self._home = home
+        self._verifying = verifying(home)
         # For the Python of the system, which an unprivileged user can run.
         self._programs = home / "programs"
         shutil.copytree(Path(patroni.__path__[0]), self._programs / "patroni")
@@ -57,9 +60,9 @@ class PatroniCluster:
 
     def start(self) -> None:
         """Start every node, wait until all replicate, and make the owner and its database."""
-        for machine in self._etcds:
+        for machine in self.etcds:
             machine.start()
-            machine.run(self._etcd(machine), "etcd.log", {})
+            machine.run(["etcd"], "etcd.log", self._etcd(machine))
         for machine in self.machines:
             self.start_node(machine)
         until(self.is_whole, self.logs, look=0.2)
@@ -75,7 +78,7 @@ class PatroniCluster:
     def start_node(self, machine: Machine) -> None:
         """Turn a machine on, with what runs on it."""
         machine.start()
-        command = ["/usr/bin/python3", "-m", "patroni", self._config]
+        command = ["/usr/bin/python3", "-m", "patroni", machine.etc / "patroni.yml"]
         machine.run(command, "patroni.log", self._patroni(machine))
 
     def back_up(self, *words: str) -> None:
@@ -93,7 +96,7 @@ class PatroniCluster:
             "PG1_PATH": machine.disk / "data",
             "LOG_PATH": machine.disk,
             "LOCK_PATH": machine.disk / "locks",
-            "CONFIG": self._config.with_name("pgbackrest.conf"),
+            "CONFIG": self._home / "pgbackrest.conf",
         }
         return {f"PGBACKREST_{name}": str(value) for name, value in given.items()}
 
@@ -103,14 +106,19 @@ class PatroniCluster:
         assert primary is not None
         return value(self._superuser_url(primary), query)
 
+    @property
+    def url(self) -> str:
+        """The owner's URL through the proxy of a machine of the API, as the runbook has it."""
+        return f"{self.owner_url(f'{NAME}:5432')}?{self._verified}"
+
     def owner_url(self, address: str) -> str:
-        """Return the owner's URL at the address of a proxy."""
+        """Return the owner's URL at the address of a server on this machine."""
         return f"postgresql://{OWNER}:{_PASSWORD}@{address}/{OWNER}"
 
     def primary(self) -> Machine | None:
         """Return the machine that says it is the primary, if there is one."""
         for machine in self.machines:
-            if _ask(machine, "primary") is not None:
+            if self._ask(machine, "primary") is not None:
                 return machine
         return None
 
@@ -119,7 +127,7 @@ class PatroniCluster:
         others = [one for one in self.machines if one is not lost]
 
         def leads() -> bool:
-            return any(_ask(one, "primary") is not None for one in others)
+            return any(self._ask(one, "primary") is not None for one in others)
 
         await eventually(lambda: asyncio.to_thread(leads), self.logs, look=0.1)
 
@@ -133,7 +141,7 @@ class PatroniCluster:
         primary = self.primary()
         if primary is None:
             return False
-        members = (_ask(primary, "cluster") or {"members": []})["members"]
+        members = (self._ask(primary, "cluster") or {"members": []})["members"]
         following = [one for one in members if one["role"] == "sync_standby"]
         return (
             len(following) == len(NAMES) - 1
@@ -144,27 +152,43 @@ class PatroniCluster:
     def logs(self) -> str:
         """Return the ends of the nodes' logs."""
         logs = [
-            path
-            for one in (*self.machines, *self._etcds)
-            for path in sorted(one.disk.glob("*.log"))
+            path for one in (*self.machines, *self.etcds) for path in sorted(one.disk.glob("*.log"))
         ]
         return "\n".join(f"{path}:\n{path.read_text()[-3000:]}" for path in logs)
 
-    def _superuser_url(self, machine: Machine) -> str:
-        return f"postgresql://postgres:{_PASSWORD}@{machine.address}/postgres"
+    def _ask(self, machine: Machine, path: str) -> dict[str, Any] | None:
+        url = f"https://{machine.address}:8008/{path}"
+        try:
+            answer = httpx.get(url, timeout=2, verify=self._verifying)
+        except httpx.TransportError:
+            return None
+        return json.loads(answer.text) if answer.is_success else None
 
-    def _etcd(self, machine: Machine) -> Sequence[str | Path]:
-        peers = ",".join(f"{one.name}=http://{one.address}:2380" for one in self._etcds)
-        clients, peer = f"http://{machine.address}:2379", f"http://{machine.address}:2380"
-        return [
-            *("etcd", "--name", machine.name, "--data-dir", machine.disk / "etcd"),
-            *("--listen-client-urls", clients, "--advertise-client-urls", clients),
-            *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
-            *("--initial-cluster", peers, "--initial-cluster-state", "new", "--logger", "zap"),
-        ]
+    def _superuser_url(self, machine: Machine) -> str:
+        return f"postgresql://postgres:{_PASSWORD}@{machine.address}/postgres?{self._verified}"
+
+    @property
+    def _verified(self) -> str:
+        return f"sslmode=verify-full&sslrootcert={authority(self._home)}"
+
+    def _etcd(self, machine: Machine) -> dict[str, str]:
+        peers = ",".join(f"{one.name}=https://{one.address}:2380" for one in self.etcds)
+        clients, peer = f"https://{machine.address}:2379", f"https://{machine.address}:2380"
+        lines = (machine.etc / "etcd.env").read_text().splitlines()
+        shared = dict(line.split("=", 1) for line in lines if not line.startswith("#"))
+        return shared | {
+            "ETCD_NAME": machine.name,
+            "ETCD_DATA_DIR": str(machine.disk / "etcd"),
+            "ETCD_LISTEN_CLIENT_URLS": clients,
+            "ETCD_ADVERTISE_CLIENT_URLS": clients,
+            "ETCD_LISTEN_PEER_URLS": peer,
+            "ETCD_INITIAL_ADVERTISE_PEER_URLS": peer,
+            "ETCD_INITIAL_CLUSTER": peers,
+            "ETCD_INITIAL_CLUSTER_STATE": "new",
+        }
 
     def _patroni(self, machine: Machine) -> dict[str, str]:
-        hosts = ",".join(f"'{one.address}:2379'" for one in self._etcds)
+        hosts = ",".join(f"'{one.address}:2379'" for one in self.etcds)
         given = {
             "NAME": machine.name,
             "RESTAPI_LISTEN": f"{machine.address}:8008",
@@ -181,11 +205,3 @@ class PatroniCluster:
         settings = {f"PATRONI_{name}": text for name, text in given.items()}
         more = {"USER": UNPRIVILEGED, "PYTHONPATH": str(self._programs)}
         return settings | self.backups(machine) | more | self._own
-
-
-def _ask(machine: Machine, path: str) -> dict[str, Any] | None:
-    try:
-        answer = httpx.get(f"http://{machine.address}:8008/{path}", timeout=2, verify=NO_TLS)
-    except httpx.TransportError:
-        return None
-    return json.loads(answer.text) if answer.is_success else None

@@ -17,7 +17,7 @@ import psycopg
 from service.app.bootstrap import Service
 from service.evidence.note import NoteKey
 from tests.databases import migrated, with_logins
-from tests.drills.cluster import DEPLOYED
+from tests.drills.encryption import authority
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
 from tests.pgbouncer import deployed_logins, pooler
@@ -36,8 +36,6 @@ WEIGHTS = {"create": 60, "repeat": 25, "list": 15}
 WORKERS = 2
 NODES = 3
 CHECKPOINT_SECONDS = 2
-PROXY = "127.0.0.1:5432"
-"""Where deploy/high_availability/haproxy.cfg listens for PostgreSQL."""
 _DEGRADED = "claim_ledger_rate_limit_degraded"
 NOBODY = dict.fromkeys(
     ("NODE_ONE", "NODE_TWO", "NODE_THREE", "REDIS_ONE", "REDIS_TWO"), "127.0.0.2"
@@ -95,7 +93,8 @@ class Installation:
             migrated(self.url)
             if pooled:
                 made = deployed_logins(self.url)
-                self.values |= ending.enter_context(pooler(self.url, made, self.home))
+                pooled_urls = pooler(self.url, made, self.home, authority=authority(self.home))
+                self.values |= ending.enter_context(pooled_urls)
                 self.serve.environment = self.environment
             self.serve.start()
             ending.callback(self.serve.stop)
@@ -168,7 +167,7 @@ class Installation:
     def _start_proxy(self) -> "subprocess.Popen[bytes]":
         with (self.home / "haproxy.log").open("ab") as log:
             return start(
-                ["/usr/sbin/haproxy", "-db", "-f", DEPLOYED / "haproxy.cfg"],
+                ["/usr/sbin/haproxy", "-db", "-f", self.home / "haproxy.cfg"],
                 bound_by=signal.SIGKILL,
                 env=NOBODY | dict(self._nodes),
                 stdout=log,

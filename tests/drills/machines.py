@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from tests.bench.processes import children
@@ -22,18 +23,30 @@ HERE = "10.77.0.1"
 """Our own address on the switch: of clients, of the API and of its proxy."""
 UNPRIVILEGED = "postgres"
 """Debian's user for PostgreSQL, under which servers run."""
+NAMES = ("postgresql.internal", "redis.internal")
+"""Of the proxy on each machine of the API, as deploy/high_availability/haproxy.cfg has them."""
 _SWITCH = "switch"
 _REAPING = "while :; do sleep 3600; done"
 """What runs first on a machine: a shell, which reaps the children of others, as init does."""
 
 
 def lay_network() -> None:
-    """Make the switch, in a namespace where there is nothing but a loopback device."""
+    """Make the switch, in a namespace where there is nothing but a loopback device.
+
+    On every machine, the proxy's names lead to the machine itself.
+    """
     assert _links() == {"lo"}, "drills need a network namespace of their own: `just drill`"
+    ours, before = (Path(f"/proc/{of}/ns/mnt").readlink() for of in ("self", os.getppid()))
+    assert ours != before, "drills need a namespace of mounts of their own: `just drill`"
     _run("ip", "link", "set", "lo", "up")
     _run("ip", "link", "add", _SWITCH, "type", "bridge")
     _run("ip", "address", "add", f"{HERE}/24", "dev", _SWITCH)
     _run("ip", "link", "set", _SWITCH, "up")
+    with NamedTemporaryFile("w", suffix=".hosts") as file:
+        file.write(f"{Path('/etc/hosts').read_text()}\n127.0.0.1 {' '.join(NAMES)}\n")
+        file.flush()
+        Path(file.name).chmod(0o644)
+        _run("mount", "--bind", file.name, "/etc/hosts")
 
 
 _ON: "list[Machine]" = []
@@ -64,6 +77,8 @@ class Machine:
         self.disk = home / name
         self.disk.mkdir()
         shutil.chown(self.disk, UNPRIVILEGED, UNPRIVILEGED)
+        self.etc = self.disk / "etc"
+        """What /etc/claim-ledger is on a machine of its own."""
         self._link = f"port{number}"
         self._first: subprocess.Popen[bytes] | None = None
         self._entered: list[subprocess.Popen[bytes]] = []

@@ -1,15 +1,15 @@
 """Redis on two machines, and Sentinel on these and a third: deploy/high_availability."""
 
-import shutil
 import socket
 from contextlib import suppress
 from pathlib import Path
 
-from tests.drills.cluster import DEPLOYED
+from tests.drills.encryption import authority, certify, place, verifying
 from tests.drills.losses import ways
 from tests.drills.machines import Machine
 from tests.patience import until
 
+NAME = "redis.internal"
 REPLICATION = "info replication"
 _WHOLE = "slaves=1,sentinels=3"
 _PORT = 6379
@@ -23,8 +23,18 @@ class RedisPair:
         names = ("redis-one", "redis-two", "third")
         self._machines = [Machine(name, number, home) for number, name in enumerate(names, 21)]
         self.pair = self._machines[:2]
-        self._sentinel = (DEPLOYED / "sentinel.conf").read_text()
-        shutil.copy(DEPLOYED / "haproxy.cfg", home)
+        for machine in self._machines:
+            certify(home, machine, NAME)
+            place("redis.conf", machine.etc)
+            sentinel = place("sentinel.conf", machine.etc)
+            given = sentinel.read_text().replace("REDIS_ONE", self.pair[0].address)
+            sentinel.write_text(given)
+        place("haproxy.cfg", home)
+        self.url = f"rediss://{NAME}:6379/0?ssl_ca_certs={authority(home)}"
+        self._verifying = verifying(home)
+        # Sentinels answer those alone who have a certificate, too.
+        files = [self.pair[0].etc / f"machine.{ending}" for ending in ("crt", "key")]
+        self._verifying.load_cert_chain(*files)
 
     @property
     def nodes(self) -> dict[str, str]:
@@ -35,11 +45,8 @@ class RedisPair:
     def start(self) -> None:
         """Start all, and wait until the replica follows and every Sentinel knows the others."""
         for machine in self._machines:
-            settings = self._sentinel.replace("REDIS_ONE", self.pair[0].address)
-            (machine.disk / "sentinel.conf").write_text(settings)
-            shutil.chown(machine.disk / "sentinel.conf", "postgres", "postgres")
             self._start_machine(machine)
-        until(self.is_whole, look=0.2)
+        until(self.is_whole, self.logs, look=0.2)
 
     def lose(self, machine: Machine, kind: str) -> None:
         """Lose a machine."""
@@ -51,23 +58,38 @@ class RedisPair:
 
     def master(self) -> Machine | None:
         """Return the machine that is the only master."""
-        masters = [one for one in self.pair if "role:master" in _ask(one, _PORT, REPLICATION)]
+        masters = [one for one in self.pair if "role:master" in self._ask(one, _PORT, REPLICATION)]
         return masters[0] if len(masters) == 1 else None
 
     def another_than(self, lost: Machine) -> Machine | None:
         """Return the other machine if it is a master."""
         (other,) = [one for one in self.pair if one is not lost]
-        return other if "role:master" in _ask(other, _PORT, REPLICATION) else None
+        return other if "role:master" in self._ask(other, _PORT, REPLICATION) else None
 
     def is_whole(self) -> bool:
         """Return whether there is one master, its replica follows, and Sentinels see all."""
         master = self.master()
         return (
             master is not None
-            and "slave0:" in (said := _ask(master, _PORT, REPLICATION))
+            and "slave0:" in (said := self._ask(master, _PORT, REPLICATION))
             and "state=online" in said
-            and all(_WHOLE in _ask(one, 26379, "info sentinel") for one in self._machines)
+            and all(_WHOLE in self._ask(one, 26379, "info sentinel") for one in self._machines)
         )
+
+    def logs(self) -> str:
+        """Return the ends of the machines' logs."""
+        logs = [path for one in self._machines for path in sorted(one.disk.glob("*.log"))]
+        return "\n".join(f"{path}:\n{path.read_text()[-1500:]}" for path in logs)
+
+    def _ask(self, machine: Machine, port: int, command: str) -> str:
+        with (
+            suppress(OSError),
+            socket.create_connection((machine.address, port), timeout=1) as plain,
+            self._verifying.wrap_socket(plain, server_hostname=machine.address) as connection,
+        ):
+            connection.sendall(f"{command}\r\n".encode())
+            return connection.recv(65536).decode()
+        return ""
 
     def _start_machine(self, machine: Machine) -> None:
         machine.start()
@@ -76,16 +98,8 @@ class RedisPair:
             first, second = self.pair
             follows = ["--replicaof", first.address, str(_PORT)] if machine is second else []
             machine.run(
-                ["redis-server", "--save", "", "--protected-mode", "no", *follows], "redis.log", {}
+                ["redis-server", machine.etc / "redis.conf", "--dir", machine.disk, *follows],
+                "redis.log",
+                {},
             )
-        machine.run(["redis-sentinel", machine.disk / "sentinel.conf"], "sentinel.log", {})
-
-
-def _ask(machine: Machine, port: int, command: str) -> str:
-    with (
-        suppress(OSError),
-        socket.create_connection((machine.address, port), timeout=1) as connection,
-    ):
-        connection.sendall(f"{command}\r\n".encode())
-        return connection.recv(65536).decode()
-    return ""
+        machine.run(["redis-sentinel", machine.etc / "sentinel.conf"], "sentinel.log", {})

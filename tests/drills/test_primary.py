@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from tests.drills.cluster import PatroniCluster
-from tests.drills.installation import PROXY, Installation
+from tests.drills.installation import Installation
 from tests.drills.losses import KINDS, lose_primary, table
 from tests.drills.machines import home_of_machines
 
@@ -21,7 +21,7 @@ async def test_a_primary_is_lost(request, capsys):
     with home_of_machines() as home:
         cluster = PatroniCluster(home)
         cluster.start()
-        installation = Installation(home, cluster.owner_url(PROXY), cluster.nodes)
+        installation = Installation(home, cluster.url, cluster.nodes)
         async with installation.running(pooled=True) as served:
             for number in range(request.config.getoption("--rounds")):
                 kind = KINDS[number % len(KINDS)]

@@ -14,7 +14,6 @@ from tests.patience import eventually
 from tests.soak.accounts import claims
 
 pytestmark = pytest.mark.server
-REDIS = "redis://127.0.0.1:6379/0"
 
 
 @pytest.mark.timeout(1800)
@@ -24,7 +23,7 @@ async def test_redis_fails_over(capsys):
     with home_of_machines() as home, EmbeddedPostgres(home / "postgres") as postgres:
         pair = RedisPair(home)
         pair.start()
-        installation = Installation(home, postgres.url, pair.nodes, REDIS_URL=REDIS, WORKERS="2")
+        installation = Installation(home, postgres.url, pair.nodes, REDIS_URL=pair.url, WORKERS="2")
         async with installation.running() as served:
             for number, kind in enumerate(KINDS):
                 async with installation.load(served, number):

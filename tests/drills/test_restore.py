@@ -12,8 +12,9 @@ import pytest
 
 from service.cli.dev.postgres import debian_bin_dir
 from tests.databases import with_logins
-from tests.drills.cluster import DEPLOYED, PatroniCluster
-from tests.drills.installation import PROXY, Installation
+from tests.drills.cluster import PatroniCluster
+from tests.drills.encryption import DEPLOYED
+from tests.drills.installation import Installation
 from tests.drills.losses import accepted
 from tests.drills.machines import UNPRIVILEGED, home_of_machines
 from tests.faults.clusters import settled
@@ -30,7 +31,7 @@ async def test_a_backup_is_restored_by_one_script(capsys):
     with home_of_machines() as home:
         cluster = PatroniCluster(home)
         cluster.start()
-        installation = Installation(home, cluster.owner_url(PROXY), cluster.nodes)
+        installation = Installation(home, cluster.url, cluster.nodes)
         async with installation.running() as served:
             async with installation.load(served, 0):
                 await accepted(installation, time.monotonic())

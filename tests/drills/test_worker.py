@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from tests.drills.cluster import PatroniCluster
-from tests.drills.installation import NOBODY, PROXY, Installation
+from tests.drills.installation import NOBODY, Installation
 from tests.drills.losses import accepted, evidence_of, findings
 from tests.drills.machines import Machine, home_of_machines
 from tests.faults.clusters import settled
@@ -36,7 +36,7 @@ async def test_a_workers_machine_vanishes(capsys):
         cluster = PatroniCluster(home)
         cluster.start()
         installation = Installation(
-            home, cluster.owner_url(PROXY), cluster.nodes, RUN_WORKER="off", OPERATIONS_PORT="0"
+            home, cluster.url, cluster.nodes, RUN_WORKER="off", OPERATIONS_PORT="0"
         )
         workers = [Machine(f"worker-{number}", number, home) for number in (31, 32)]
         async with installation.running() as served:

@@ -2,20 +2,24 @@
 
 from pathlib import Path
 
+import psycopg
 import pytest
+from structlog.testing import capture_logs
 
+from service.app.databases import database_of
 from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
 from service.http.rate_limit import redis
 from service.http.rate_limit.limiter import RateLimiter
-from service.ledger.database import Database
+from service.ledger.database import Database, warn_of_plaintext
 from service.ledger.login import login_fault
 from tests.certificates import certificate
-from tests.databases import login_url, run
-from tests.faults.clusters import folder_for_all
+from tests.databases import login_url, migrated, run
+from tests.faults.clusters import Cluster, folder_for_all
 from tests.http.limiting import HOUR
 from tests.patience import PATIENCE_SECONDS
 from tests.redis_server import RedisServer
 from tests.tables import every_row
+from tests.world import settings_for
 
 
 @pytest.fixture
@@ -56,6 +60,47 @@ async def test_postgresql_is_verified(folder, tmp_path):
                     assert expected in fault
                     assert bool(fault) == bool(expected)
                     assert password not in fault
+
+
+ELSEWHERE = """
+create or replace function pg_catalog.inet_server_addr() returns inet language sql
+as $$select inet '10.0.0.7'$$
+"""
+"""Has a server say that it is on another machine: a proxy of this one may lead there."""
+
+
+async def test_a_session_that_leaves_the_machine_unencrypted_is_told_of(folder, tmp_path):
+    """Whatever the URL's host, once; not if PostgreSQL is here, nor if the network encrypts."""
+    bin_dir = debian_bin_dir()  # the wheel's PostgreSQL has no TLS
+    if bin_dir is None:
+        pytest.skip("Debian's PostgreSQL is not installed")
+    made = certificate(folder, "127.0.0.1")
+    given = {"ssl_cert_file": str(made), "ssl_key_file": str(made.with_suffix(".key"))}
+    with EmbeddedPostgres(
+        tmp_path / "tls", bin_dir=bin_dir, settings={"ssl": "on", **given}, durable=False
+    ) as server:
+        cluster = Cluster(server, bin_dir)
+        cluster.admit_superuser()
+        migrated(server.url)
+        url = f"{login_url(server.url, 'live')}?sslmode="
+        assert await told(f"{url}disable") == []
+        with psycopg.connect(cluster.superuser_url, dbname="claim_ledger") as superuser:
+            superuser.execute(ELSEWHERE)
+        said = [("a session with PostgreSQL is not encrypted", "live")]
+        assert await told(f"{url}disable", f"{url}disable") == said
+        assert await told(f"{url}require") == []
+        assert await told(f"{url}disable", PLAINTEXT_HOSTS="127.0.0.1") == []
+        assert await told(f"{url}disable", PLAINTEXT_HOSTS="10.0.0.7") == said
+
+
+async def told(*urls: str, **given: str) -> list[tuple[str, str]]:
+    """Return what a new process logs of the ledger live, which it opens by each of the URLs."""
+    warn_of_plaintext.cache_clear()  # stands for a new process
+    with capture_logs() as lines:
+        for url in urls:
+            settings = settings_for(url, Path("/nowhere"), LIVE_DATABASE_URL=url, **given)
+            assert await login_fault(database_of(settings, "live", PATIENCE_SECONDS)) is None
+    return [(line["event"], line["ledger"]) for line in lines]
 
 
 async def test_a_server_without_tls_is_named(postgres_url):
