@@ -20,6 +20,7 @@ from service.ledger.following.status import AHEAD, HeadWatch, Progress, progress
 from service.ledger.sequencer import Sequencer
 from tests import runbook
 from tests.calls import command_of, hold
+from tests.certificates import certificate
 from tests.dev_process import environment
 from tests.patience import PATIENCE_SECONDS
 from tests.redis_server import RedisServer
@@ -139,6 +140,9 @@ def test_every_subscriber_can_go_on_after_a_cut(tmp_path):
     assert set(re.findall(r"update (\w+)\.subscriptions set position", text)) == set(LEDGERS)
 
 
+PING, PING_OVER_TLS = re.findall(r"`(redis-cli -u [^`]+ ping)`", TEXT)
+
+
 @pytest.mark.server
 def test_a_redis_that_works_answers_the_ping(tmp_path):
     """With the URL that `prepare.py` makes, taken from its file as the page's beginning says."""
@@ -149,7 +153,7 @@ def test_a_redis_that_works_answers_the_ping(tmp_path):
     redis.command("CONFIG", "SET", "requirepass", password)
     file = tmp_path / "redis_url"
     file.write_text(made["redis_url"].replace("redis:6379", f"127.0.0.1:{redis.port}") + "\n")
-    (ping,) = re.findall(r"`(redis-cli -u [^`]+ ping)`", TEXT)
+    ping = PING
     done = subprocess.run(
         ["bash", "-eu"],
         input=f"{runbook.block('bash', 'for name in CLAIM_LEDGER_DATABASE_URL')}{ping}\n",
@@ -160,6 +164,21 @@ def test_a_redis_that_works_answers_the_ping(tmp_path):
     )
     redis.stop()
     assert done.stdout == "PONG\n"
+
+
+@pytest.mark.server
+def test_a_redis_that_works_over_tls_answers_the_ping(tmp_path):
+    """Which without the authority would be taken for one that is down."""
+    redis, made = RedisServer(tmp_path), certificate(tmp_path, "127.0.0.1")
+    redis.start(tls=made)
+    given = environment(REDIS_URL=f"rediss://127.0.0.1:{redis.tls_port}/0?ssl_ca_certs={made}")
+    commands = PING, PING_OVER_TLS.replace("FILE", str(made))
+    said = [
+        subprocess.run(["bash", "-c", one], env=given, capture_output=True, text=True, check=False)
+        for one in commands
+    ]
+    redis.stop()
+    assert [one.stdout for one in said] == ["", "PONG\n"]
 
 
 def test_each_finding_about_keys_has_its_row():

@@ -50,6 +50,9 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("LIVE_DATABASE_URL", f"{AWAY}?sslrootcert={tmp_path}"): "cannot be read (Is a directory)",
         ("REDIS_URL", "redis://:canary@cache.example.com:6379/0"): CLEAR,
         ("REDIS_URL", "redis://:canary@10.0.0.7"): CLEAR,
+        ("REDIS_URL", f"rediss://h?ssl_ca_certs={authority}.none"): f"no {authority}.none",
+        ("REDIS_URL", f"rediss://127.0.0.1?ssl_ca_certs={other}"): "no certificate in PEM",
+        ("REDIS_URL", f"rediss://:canary@h?ssl_ca_certs={tmp_path}"): "cannot be read (Is a dir",
         ("CLAMD_URL", "tcp://clamd.example.com:3310"): CLEAR,
         ("OTLP_URL", "http://collector.example.com:4318"): CLEAR,
         ("SMTP_URL", "smtp://u:canary@mail.example.com?starttls=offered"): CLEAR,
@@ -72,6 +75,9 @@ def test_what_leaves_this_machine_is_encrypted(tmp_path, monkeypatch):
         ("LIVE_DATABASE_URL", "postgresql:///d?host=/run/pg"): "postgresql:///d?host=/run/pg",
         ("LIVE_DATABASE_URL", "postgresql://%2Frun%2Fpg/d"): "postgresql://%2Frun%2Fpg/d",
         ("REDIS_URL", "rediss://cache.example.com"): "rediss://cache.example.com",
+        ("REDIS_URL", f"rediss://h?ssl_ca_certs={authority}"): (
+            f"rediss://h?ssl_ca_certs={authority}"
+        ),
         ("REDIS_URL", "redis://127.0.0.1:6379/0"): "redis://127.0.0.1:6379/0",
         ("PUBLIC_URL", "http://localhost:8000"): "http://localhost:8000",
         ("SMTP_URL", "smtp://10.0.0.7:25"): "smtp://10.0.0.7:25?starttls=require",

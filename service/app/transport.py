@@ -7,7 +7,7 @@ import errno
 import os.path
 import re
 import ssl
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
@@ -75,11 +75,8 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
     options = dict(parse_qsl(url.partition("?")[2]))
     if all(is_this_machine(host) or host in plaintext for host in _hosts(url, options)):
         # Nothing is asked for, but the driver fails by what is named, as it does elsewhere.
-        read = options.get("sslmode") in _ENCRYPTED and "sslrootcert" in options
-        if read and (fault := _authority_fault(options["sslrootcert"])):
-            raise ValueError(
-                f"{fault}; expected sslrootcert=FILE with the authority of the server's certificate"
-            )
+        if options.get("sslmode") in _ENCRYPTED:
+            _check_authority(options, "sslrootcert")
         return url
     mode = options.get("sslmode", "verify-full")
     if mode not in _ENCRYPTED:
@@ -102,6 +99,14 @@ def postgresql(url: str, plaintext: Collection[str]) -> str:
     return f"{url}{'&' if '?' in url else '?'}sslmode={mode}"
 
 
+def _check_authority(options: Mapping[str, str], name: str) -> None:
+    """Raise ValueError if the file of an authority is named, and there is none in it."""
+    if name in options and (fault := _authority_fault(options[name])):
+        raise ValueError(
+            f"{fault}; expected {name}=FILE with the authority of the server's certificate"
+        )
+
+
 def is_excepted(url: str, plaintext: Collection[str]) -> bool:
     """Return whether each host of a URL of PostgreSQL is one that `PLAINTEXT_HOSTS` names."""
     return all(host in plaintext for host in _hosts(url, dict(parse_qsl(url.partition("?")[2]))))
@@ -118,7 +123,11 @@ def _authority_fault(path: str) -> str | None:
 
 
 def redis(url: str, plaintext: Collection[str]) -> str:
-    """Return the URL of Redis; raises ValueError where it would not be encrypted."""
+    """Return the URL of Redis.
+
+    Raises ValueError where it would not be encrypted, or the authority that it names is none.
+    """
+    _check_authority(dict(parse_qsl(urlsplit(url).query)), "ssl_ca_certs")
     return _encrypted(url, plaintext, clear="redis", wanted="rediss")
 
 

@@ -117,14 +117,18 @@ async def test_redis_is_verified(folder, tmp_path, monkeypatch):
         pytest.skip("redis-server is not installed")
     server.start(tls=right)
     found: dict[Path, list[bool]] = {right: [], other: []}
+    reasons: list[str] = []
     for authority, degraded in found.items():
         url = f"rediss://127.0.0.1:{server.tls_port}/0?ssl_ca_certs={authority}"
         limiter = RateLimiter(
             redis_url=url, per_minute=5, window_seconds=HOUR, on_degraded=degraded.append
         )
-        await limiter.charge("p1")
+        with capture_logs() as lines:
+            await limiter.charge("p1")
+        reasons += [line["error_type"] for line in lines]
         await limiter.close()
     server.stop()
+    assert reasons == ["SSLCertVerificationError"]
     assert found == {right: [], other: [True]}
 
 

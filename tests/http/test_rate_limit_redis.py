@@ -172,7 +172,8 @@ async def test_memory_takes_over(make: Make, redis_server: RedisServer, fault: s
             assert waited_seconds() <= 0.2
     assert admitted(before + during + after) == 120
     assert heard == [True]
-    assert [log["event"] for log in logs] == ["rate_limit_degraded"]
+    reason = {"kill": "ConnectionRefusedError", "pause": "TimeoutError"}[fault]
+    assert [(log["event"], log["error_type"]) for log in logs] == [("rate_limit_degraded", reason)]
     assert admitted(await charge(limiter, 200, "p2")) == 120
 
 

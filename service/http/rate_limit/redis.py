@@ -33,6 +33,17 @@ _SCRIPT: Final = (files("service.http.rate_limit") / "take_window.lua").read_tex
 _log = structlog.get_logger(__name__)
 
 
+def _reason(fault: BaseException) -> BaseException:
+    """Return the system's own error where redis-py has one of its own for several.
+
+    A server that is down, has another certificate or no address is a ConnectionError to it.
+    """
+    within: BaseException | None = fault
+    while within is not None and not isinstance(within, OSError):
+        within = within.__cause__ or within.__context__
+    return within or fault
+
+
 @dataclass(frozen=True, slots=True)
 class _Charge:
     """One charge under way; its result is None while Redis is unavailable."""
@@ -141,7 +152,7 @@ class RedisWindows:
         if self._away:
             return
         self._away = True
-        _log.warning("rate_limit_degraded", error_type=type(fault).__name__)
+        _log.warning("rate_limit_degraded", error_type=type(_reason(fault)).__name__)
         self.on_degraded(True)
         self._prober = asyncio.create_task(self._probe())
 
