@@ -109,8 +109,10 @@ def test_the_ports_are_the_defaults():
     assert figure(r"PROXY_SERVER_ONE 127\.0\.0\.1:(\d+)") == int(DEFAULTS["PORT"])
     scraped = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     job = scraped[0]
-    assert (job["job_name"], len(scraped)) == ("claim-ledger", 2)
+    assert [one["job_name"] for one in scraped] == ["claim-ledger", "node", "proxy"]
     assert job["static_configs"] == [{"targets": [f"127.0.0.1:{DEFAULTS['OPERATIONS_PORT']}"]}]
+    (address,) = re.findall(r"presetenv PROXY_METRICS_BIND (\S+)", PROXY)
+    assert scraped[-1]["static_configs"] == [{"targets": [address]}]
 
 
 def test_machines_speak_to_each_other_over_tls_alone():

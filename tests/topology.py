@@ -96,6 +96,8 @@ class Proxy:
 
     port: int
     verifying: ssl.SSLContext
+    log: Path
+    metrics_port: int
     requests: int = 0
     repeats: int = 0
     """Of requests that were answered 503, with when to repeat them."""
@@ -204,9 +206,10 @@ def proxy(
     made = certificate(directory, HOST)
     both = directory / "proxy.pem"
     both.write_bytes(made.read_bytes() + made.with_suffix(".key").read_bytes())
-    port = free_port()
+    port, metrics_port = free_port(), free_port()
     values = {
         "BIND": f"127.0.0.1:{port}",
+        "METRICS_BIND": f"127.0.0.1:{metrics_port}",
         "CERTIFICATE": str(both),
         "SERVER_ONE": f"127.0.0.1:{servers[0]}",
         "SERVER_TWO": f"127.0.0.1:{servers[1]}",
@@ -222,7 +225,8 @@ def proxy(
             stderr=output,
         ),
     ):
-        one = Proxy(port, ssl.create_default_context(cafile=str(made)))
+        verifying = ssl.create_default_context(cafile=str(made))
+        one = Proxy(port, verifying, log, metrics_port)
         until(lambda: _is_ready(one), log.read_text, look=0.1)
         yield one
 

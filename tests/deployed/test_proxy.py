@@ -6,10 +6,12 @@ import shutil
 import subprocess
 from contextlib import ExitStack
 
+import httpx
 import pytest
 
 from service.core.errors import Refusal
 from tests.contract.refusals import refused
+from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.processes import free_port
 from tests.serving import served
@@ -135,6 +137,31 @@ async def test_without_a_server_clients_are_told_to_come_back(database_url, fold
     refused(answer, "service_unavailable")
     assert answer.headers["Retry-After"] == "1"
     assert {name: answer.headers.get_list(name) for name in EVERY_ANSWER} == EVERY_ANSWER
+
+
+async def test_what_no_server_logs_the_proxy_does(in_front):
+    """Its own answers, by network; no path, which has links in it; and all of it is counted."""
+    canary = "/sign-in/canary?token=canary"
+    async with in_front.client("127.7.0.1") as client:
+        client.event_hooks = {}
+        assert (await client.get(canary)).status_code == 400
+
+        async def limited():
+            return (await client.get(canary)).status_code == 429
+
+        await eventually(limited)
+    lines = await eventually(lambda: re.findall(r".* network=.*", in_front.log.read_text()))
+    assert {re.findall(r" network=(\S+) method=(\S+) status=(\S+) ", one)[0] for one in lines} == {
+        ("127.7.0.1", "GET", "429")
+    }
+    assert "canary" not in in_front.log.read_text()
+    url = f"http://127.0.0.1:{in_front.metrics_port}/metrics"
+    async with httpx.AsyncClient(verify=NO_TLS, timeout=PATIENCE_SECONDS) as operator:
+        text = (await operator.get(url)).text
+    counted = 'haproxy_frontend_http_responses_total{proxy="public",code="4xx"}'
+    assert f"{counted} 0\n" not in text
+    assert counted in text
+    assert 'haproxy_frontend_denied_connections_total{proxy="public"}' in text
 
 
 CURL = shutil.which("curl")
