@@ -1,5 +1,10 @@
 output "database_host" {
-  description = "Of the ledgers' URLs, and of the owner's."
+  description = "Of the ledgers' URLs, and of the owner's: the name that the server's certificate has. The address is not in it."
+  value       = one([for each in google_sql_database_instance.main.dns_names : each.name if each.connection_type == "PRIVATE_SERVICES_ACCESS" && each.dns_scope == "INSTANCE"])
+}
+
+output "database_address" {
+  description = "To which database_host leads, in a private zone of your own where Google's DNS does not have it."
   value       = google_sql_database_instance.main.private_ip_address
 }
 

@@ -19,6 +19,10 @@ locals {
 resource "google_secret_manager_secret" "of" {
   for_each  = local.secrets
   secret_id = each.value
+  # Without the master keys, personal data is lost: a name that leaves the list above ends an apply, and who
+  # destroys a version has thirty days to take it back.
+  deletion_protection = true
+  version_destroy_ttl = "2592000s"
 
   replication {
     user_managed {

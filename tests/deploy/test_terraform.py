@@ -145,6 +145,20 @@ def test_the_database_survives_a_zone_and_a_mistake():
     assert flags["max_connections"] == cluster["postgresql"]["parameters"]["max_connections"]
 
 
+def test_secrets_survive_a_mistake():
+    """Neither is one deleted by an apply, nor a version of it destroyed at once."""
+    secret = resource("google_secret_manager_secret", "of")
+    assert secret["deletion_protection"] is True
+    assert int(secret["version_destroy_ttl"].removesuffix("s")) >= 604_800
+
+
+def test_urls_name_what_the_databases_certificate_has():
+    """`verify-full` refuses an address that is not in it."""
+    (host,) = [one.body["value"] for one in blocks() if one[::2] == ("output", "database_host")]
+    assert ".dns_names" in host
+    assert "ip_address" not in host
+
+
 def test_the_manifests_and_terraform_name_the_same():
     """Secrets, accounts, buckets, and the networks of the policies."""
     secrets = re.findall(r"claim-ledger-[a-z-]+", str(local("secrets")))
