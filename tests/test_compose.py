@@ -21,6 +21,11 @@ ONCE = {"migrate", "logins", "team"}
 """Services that end by themselves."""
 
 
+def by_default(text):
+    """Return what Compose makes of a value where no variable is set."""
+    return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+
 def schema():
     """Return the schema of the Compose Specification, as check-jsonschema keeps it."""
     package = importlib.util.find_spec("check_jsonschema")
@@ -46,10 +51,11 @@ def test_the_file_has_the_form_of_a_compose_file():
 
 
 def test_every_container_is_held_to_the_least():
-    """No privilege, a read-only root, bounds on memory, processor and processes, a restart."""
+    """Nobody is root; a read-only root, bounds on memory, processor and processes, a restart."""
     with every_row() as row:
         for name, one in SERVICES.items():
             with row(name):
+                assert re.fullmatch(r"[1-9][0-9]*:[1-9][0-9]*", by_default(one["user"]))
                 assert one["cap_drop"] == ["ALL"]
                 assert one["security_opt"] == ["no-new-privileges:true"]
                 assert one["read_only"]
@@ -57,6 +63,17 @@ def test_every_container_is_held_to_the_least():
                 assert one["restart"] == ("no" if name in ONCE else "unless-stopped")
                 for port in one.get("ports", ()):
                     assert port.startswith("127.0.0.1:")
+
+
+def test_requests_in_progress_are_waited_for():
+    """A container of ours is killed no sooner than deploy/README.md says of `docker run`."""
+    page = (DEPLOY / "README.md").read_text()
+    (seconds,) = re.findall(r"`--stop-timeout (\d+)`", page)
+    with every_row() as row:
+        for name, one in SERVICES.items():
+            if "CLAIM_LEDGER_IMAGE" in one["image"]:
+                with row(name):
+                    assert one["stop_grace_period"] == f"{seconds}s"
 
 
 def test_every_container_that_stays_has_a_health_check():
