@@ -1,29 +1,28 @@
 """Parsers of settings' values: text → value, or a ValueError with what is wrong and expected.
 
 Parsers of secrets never quote the text; URLs are kept as they came, checked.
+
+A parser that needs a library imports it itself: `health`, which containers run again and again,
+reads a few settings that need none.
 """
 
 import base64
 import re
 from collections.abc import Callable, Mapping
-from email.errors import MessageError
-from email.headerregistry import Address
-from email.utils import parseaddr
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from service.app.key_service import PREFIX as KMS_PREFIX
-from service.app.key_service import KmsKey
 from service.app.transport import is_this_machine, unread
-from service.evidence.note import NoteKey, check_name
-from service.evidence.policy import POLICY_BYTES_MAX, Policy, parse_policy
-from service.evidence.time_stamp import ANCHOR_BYTES_MAX, TimeAnchor
 from service.facts.caller import LEDGERS
-from service.http.scalars import email_fault
-from service.ledger.encryption import KEY_BYTES as MASTER_KEY_BYTES
 from service.mail.address import parse_mail_url
+
+if TYPE_CHECKING:
+    from service.app.key_service import KmsKey
+    from service.evidence.note import NoteKey
+    from service.evidence.policy import Policy
+    from service.evidence.time_stamp import TimeAnchor
 
 _T = TypeVar("_T")
 
@@ -120,6 +119,10 @@ def local_origin(text: str) -> str:
 
 def sender(text: str) -> str:
     """Take `user@domain` or `Name <user@domain>`, in ASCII."""
+    from email.errors import MessageError
+    from email.headerregistry import Address
+    from email.utils import parseaddr
+
     name, spec = parseaddr(text)
     try:
         domain = Address(display_name=name, addr_spec=spec).domain
@@ -132,18 +135,22 @@ def sender(text: str) -> str:
 
 def email_address(text: str) -> str:
     """Take an email address as people sign in with it."""
+    from service.http.scalars import email_fault
+
     fault = email_fault(text)
     if fault is not None:
         raise ValueError(f"{fault}, not {_quoted(text)}")
     return text
 
 
-def verification_keys(text: str) -> tuple[NoteKey, ...]:
+def verification_keys(text: str) -> "tuple[NoteKey, ...]":
     """Return the keys of checkpoints, newest first, private or public."""
+    from service.evidence.note import NoteKey
+
     return tuple(NoteKey.parse(part.strip()) for part in text.split(","))
 
 
-def note_keys(text: str) -> tuple[NoteKey, ...]:
+def note_keys(text: str) -> "tuple[NoteKey, ...]":
     """Return the keys of checkpoints, newest first; that one has to be private."""
     keys = verification_keys(text)
     if not keys[0].can_sign:
@@ -151,8 +158,10 @@ def note_keys(text: str) -> tuple[NoteKey, ...]:
     return keys
 
 
-def witness_policy(text: str) -> Policy:
+def witness_policy(text: str) -> "Policy":
     """Read the policy in a file; the URLs of its witnesses are such that nobody reads along."""
+    from service.evidence.policy import POLICY_BYTES_MAX, parse_policy
+
     try:
         with readable_file(text).open("rb") as file:
             policy = parse_policy(file.read(POLICY_BYTES_MAX + 1))
@@ -174,8 +183,10 @@ def _secure_url(text: str) -> str:
     return text
 
 
-def time_anchor(text: str) -> TimeAnchor:
+def time_anchor(text: str) -> "TimeAnchor":
     """Read the certificate in a file that a time-stamping authority's own leads to."""
+    from service.evidence.time_stamp import ANCHOR_BYTES_MAX, TimeAnchor
+
     try:
         with readable_file(text).open("rb") as file:
             return TimeAnchor.parse(file.read(ANCHOR_BYTES_MAX))
@@ -193,6 +204,8 @@ def time_stamp_url(text: str) -> str:
 
 def key_name(text: str) -> str:
     """Take a name that a signature line can have."""
+    from service.evidence.note import check_name
+
     check_name(text)
     return text
 
@@ -207,7 +220,7 @@ def archive_url(text: str) -> str:
     return text.rstrip("/")
 
 
-def master_keys(text: str) -> tuple[bytes | KmsKey, ...]:
+def master_keys(text: str) -> "tuple[bytes | KmsKey, ...]":
     """Return the ring, newest first, comma separated.
 
     Each key is base64 (either alphabet) of 32 bytes, or `gcp-kms:NAME:CIPHERTEXT`.
@@ -319,14 +332,17 @@ def _split(text: str, schemes: tuple[str, ...], expected: str) -> SplitResult:
     return parts
 
 
-def _master_key(text: str, which: str) -> bytes | KmsKey:
-    if text.startswith(KMS_PREFIX):
+def _master_key(text: str, which: str) -> "bytes | KmsKey":
+    from service.app.key_service import PREFIX, KmsKey
+    from service.ledger.encryption import KEY_BYTES
+
+    if text.startswith(PREFIX):
         try:
             return KmsKey.parse(text)
         except ValueError:
             expected = "gcp-kms:NAME:CIPHERTEXT, as `keys-at-rest keygen --kms-key NAME` prints it"
             raise ValueError(f"{which} is malformed; expected {expected}") from None
-    expected = f"expected base64 of {MASTER_KEY_BYTES} bytes"
+    expected = f"expected base64 of {KEY_BYTES} bytes"
     standard = text.translate(str.maketrans("-_", "+/"))
     if not _BASE64.fullmatch(standard):
         raise ValueError(f"{which} is not base64; {expected}")
@@ -334,7 +350,7 @@ def _master_key(text: str, which: str) -> bytes | KmsKey:
     if len(bare) % 4 == 1:  # no number of bytes has that many characters
         raise ValueError(f"{which} is cut short; {expected}")
     key = base64.b64decode(bare + "=" * (-len(bare) % 4))
-    if len(key) != MASTER_KEY_BYTES:
+    if len(key) != KEY_BYTES:
         raise ValueError(f"{which} has {len(key)} bytes; {expected}")
     return key
 

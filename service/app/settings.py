@@ -329,17 +329,19 @@ def given(*names: str) -> dict[str, str]:
     return {variable: environ[variable] for variable in variables if variable in environ}
 
 
-def origin_of(name: str) -> str | None:
-    """Return the origin that the environment has for a setting, None when there is none.
+def some(*names: str) -> dict[str, Any]:
+    """Return what the environment has for these settings alone, by name; None where it has none.
 
     For a command that needs no installation. Raises SettingsError.
     """
-    (setting,) = (one for one in SETTINGS if one.name == name)
-    try:
-        origin = setting.read(given(name))
-    except ValueError as error:
-        raise SettingsError([f"{setting.variable}: {error}"]) from error
-    return None if origin is None else str(origin)
+    found: dict[str, Any] = {}
+    for setting in SETTINGS:
+        if setting.name in names:
+            try:
+                found[setting.name] = setting.read(given(setting.name))
+            except ValueError as error:
+                raise SettingsError([f"{setting.variable}: {error}"]) from error
+    return found
 
 
 def settings_table() -> str:

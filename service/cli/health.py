@@ -1,4 +1,7 @@
-"""`claim-ledger health`, for the health checks of containers, which may have no shell or curl."""
+"""`claim-ledger health`, for people, and for the checks of containers, which may have no curl.
+
+A container runs it every few seconds: what is imported here counts.
+"""
 
 import http.client
 from collections.abc import Sequence
@@ -7,7 +10,7 @@ from typing import Final
 import click
 
 from service.app.setting import SettingsError
-from service.app.settings import Settings
+from service.app.settings import some
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.output import print_answer
@@ -21,18 +24,26 @@ SILENT: Final = "nothing"
 CLOSED: Final = "nobody listens"
 _OFF: Final = "off"
 _WELL: Final = str(http.HTTPStatus.OK.value)
+_API: Final = "API"
+_OPERATIONS: Final = "operations"
 SECTIONS: Final = {
-    (READY, str(http.HTTPStatus.SERVICE_UNAVAILABLE.value)): "PostgreSQL down",
-    (READY, SILENT): "Connections held open",
-    (LIVE, SILENT): _UNREACHED,
-    (LIVE, CLOSED): _UNREACHED,
+    (_API, str(http.HTTPStatus.SERVICE_UNAVAILABLE.value)): "PostgreSQL down",
+    (_API, SILENT): "Connections held open",
+    (_OPERATIONS, SILENT): _UNREACHED,
+    (_OPERATIONS, CLOSED): _UNREACHED,
 }
-"""Of the runbook, by what is asked for and answered."""
+"""Of the runbook, by who is asked, and what is answered."""
 
 
 @click.command()
+@click.option(
+    "--live",
+    "only_live",
+    is_flag=True,
+    help="Ask the API whether it lives, not whether it is ready, which takes PostgreSQL.",
+)
 @json_option
-def health(*, as_json: bool) -> None:
+def health(*, only_live: bool, as_json: bool) -> None:
     """Check that the `serve` or `worker` on this machine works; exits with 1 if not.
 
     Whether the operations listener lives, where its port is not 0, and whether the API is ready, if
@@ -40,11 +51,11 @@ def health(*, as_json: bool) -> None:
     `/health` of the operations listener says what is wrong with the service itself.
     """
     with one_line(SettingsError):
-        settings = Settings.from_environment(require=frozenset())
+        given = some("HOST", "PORT", "OPERATIONS_HOST", "OPERATIONS_PORT")
     answer = _answer(
         [
-            _asked("API", settings.host, settings.port, READY),
-            _asked("operations", settings.operations_host, settings.operations_port, LIVE),
+            _asked(_API, given["HOST"], given["PORT"], LIVE if only_live else READY),
+            _asked(_OPERATIONS, given["OPERATIONS_HOST"], given["OPERATIONS_PORT"], LIVE),
         ]
     )
     print_answer(answer, as_json=as_json)
@@ -60,7 +71,8 @@ def _answer(listeners: Sequence[Fields]) -> Fields:
     ] + [
         f"{one['address']}{one['path']}: {CLOSED}"
         for one in listeners
-        if (one["path"], one["answer"]) == (LIVE, CLOSED)  # there may be no API here, but a worker
+        if (one["listener"], one["answer"])
+        == (_OPERATIONS, CLOSED)  # there may be no API here, but a worker
     ]
     answer = {"is_well": bool(answering) and not wrong, "listeners": listeners}
     if not answering:
@@ -77,7 +89,7 @@ def _asked(listener: str, host: str, port: int, path: str) -> Fields:
         "address": f"{shown}:{port}",
         "path": path,
         "answer": said,
-        "see": SECTIONS.get((path, said)),
+        "see": SECTIONS.get((listener, said)),
     }
 
 

@@ -9,7 +9,7 @@ import click
 from service.app.bootstrap import Service
 from service.app.key_service import KeyServiceFault, kms_name, new_key
 from service.app.setting import SettingsError
-from service.app.settings import origin_of
+from service.app.settings import some
 from service.cli.faults import one_line
 from service.cli.options import json_option
 from service.cli.output import show
@@ -50,7 +50,7 @@ def keygen(kms_key: str | None, *, as_json: bool) -> None:
         key = base64.b64encode(secrets.token_bytes(KEY_BYTES)).decode()
     else:
         with one_line(ValueError, KeyServiceFault, SettingsError):
-            key = new_key(kms_name(kms_key), origin_of("KMS_ENDPOINT")).text
+            key = new_key(kms_name(kms_key), some("KMS_ENDPOINT")["KMS_ENDPOINT"]).text
     show({"master_key": key}, as_json=as_json)
 
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard
 from uuid import UUID
 
 import click
@@ -20,7 +20,9 @@ from service.cli.verdict import Findings, Told
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.core.invisible_characters import visible
-from service.ledger.database import Row
+
+if TYPE_CHECKING:
+    from service.ledger.database import Row
 
 HASH = re.compile(r"[0-9a-f]{32,}")
 HASH_SHOWN = 12
@@ -127,7 +129,7 @@ def _labelled(answer: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-def columns_of(row: Row | Mapping[str, Any], *names: str) -> dict[str, Any]:
+def columns_of(row: "Row | Mapping[str, Any]", *names: str) -> dict[str, Any]:
     """Return some columns of a row."""
     return {name: row[name] for name in names}
 

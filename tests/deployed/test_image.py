@@ -48,7 +48,7 @@ def test_it_has_what_the_service_needs_and_no_more(image):
     assert over <= OVER_BASE_BYTES_MAX
     config = made["Config"]
     assert config["User"] == "10001:10001"
-    assert config["Healthcheck"]["Test"] == ["CMD", "claim-ledger", "health"]
+    assert config["Healthcheck"]["Test"] == ["CMD", "claim-ledger", "health", "--live"]
     labels = config["Labels"]
     assert labels["org.opencontainers.image.title"] == "claim-ledger"
     assert labels["org.opencontainers.image.revision"] == "of-a-test"

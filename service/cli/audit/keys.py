@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import click
 
 from service.app.setting import SettingsError
-from service.app.settings import origin_of
+from service.app.settings import some
 from service.archive.port import parts_of
 from service.cli.faults import one_line
 from service.cli.options import json_option
@@ -24,7 +24,7 @@ def keygen(name: str | None, *, as_json: bool) -> None:
     """Generate a checkpoint signing key: private for the settings, public for auditors."""
     if not name:
         with one_line(SettingsError):
-            host = urlsplit(origin_of("PUBLIC_URL") or "").hostname
+            host = urlsplit(some("PUBLIC_URL")["PUBLIC_URL"] or "").hostname
         if not host:
             raise click.UsageError("--name: expected one such as example.com/claim-ledger")
         name = f"{host}/claim-ledger"
