@@ -8,7 +8,7 @@ behind whoever waits for an exclusive one. What was locked is tried again.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,9 @@ LOCKED_SECONDS_MAX = 60
 """How long a revision is tried again that finds a table locked."""
 LOCKED_PAUSE_SECONDS = 0.5
 """Between two tries: requests that queued meanwhile are answered first."""
+AWAY_PAUSE_SECONDS = 1
+AWAY_TOLD_SECONDS = 30
+"""How often a server that is waited for is looked for, and how often that is told."""
 _HERE = Path(__file__).parent
 
 
@@ -56,6 +59,32 @@ def migrate(database_url: str, ledger_urls: Mapping[str, str] | None = None) -> 
     except psycopg.Error as error:
         raise _failed(error) from error
     return sorted(logins)
+
+
+def wait(database_url: str, seconds: int, tell: Callable[[str], object]) -> None:
+    """Wait until a server accepts connections, for so many seconds at most; `tell` gets why not.
+
+    A server that refuses the login, or has no such database, is there: `migrate` says the rest.
+    """
+    import psycopg
+    from psycopg import pq
+    from psycopg.conninfo import make_conninfo
+
+    ends_at = time.monotonic() + seconds
+    tells_at = 0.0
+    place = make_conninfo(database_url, connect_timeout=CONNECT_SECONDS_MAX)
+    while time.monotonic() < ends_at:
+        try:
+            psycopg.connect(place).close()
+        except psycopg.OperationalError as error:
+            if pq.PGconn.ping(place.encode()) == pq.Ping.OK:
+                return
+            if time.monotonic() >= tells_at:
+                tell(str(_failed(error)))
+                tells_at = time.monotonic() + AWAY_TOLD_SECONDS
+            time.sleep(AWAY_PAUSE_SECONDS)
+        else:
+            return
 
 
 def configured(database_url: str) -> "Config":

@@ -1,9 +1,13 @@
 """`claim-ledger migrate` and its messages when it fails."""
 
+import asyncio
 import json
 import re
+import struct
+from asyncio.subprocess import PIPE
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -15,10 +19,14 @@ from migrations import migrate as apply
 from service.app.setting_values import database_place
 from service.facts.caller import LEDGERS
 from tests import runbook
+from tests.database_proxy import DatabaseProxy
 from tests.databases import login_url
-from tests.dev_process import environment, run
+from tests.dev_process import PROGRAM, environment, run
+from tests.processes import free_port
 from tests.world import MASTER_KEY
 
+ENCRYPTED = {80877103, 80877104}
+"""What a client that asks for encryption begins with."""
 BEFORE = "0035"
 """The revision before one that changes tables: a new table waits for no lock."""
 LOCK_ALL = """
@@ -94,6 +102,63 @@ def test_migrate_makes_the_logins_of_the_settings(empty_url):
     assert "claim_ledger_live can log in." in done.stdout
     assert "needs CLAIM_LEDGER_TEST_DATABASE_URL: set" in done.stdout
     assert empty_url.split(":")[2].partition("@")[0] not in done.stdout
+
+
+async def test_a_server_that_is_not_there_yet_is_waited_for(empty_url):
+    """The first line says so, and what is wrong; one that is starting is not there yet, either."""
+    parts, port = urlsplit(empty_url), free_port()
+    given = environment(
+        DATABASE_URL=empty_url.replace(f":{parts.port}/", f":{port}/"), MASTER_KEYS=MASTER_KEY
+    )
+    migrating = await asyncio.create_subprocess_exec(
+        PROGRAM, "migrate", "--wait", "86400", "--json", env=given, stdout=PIPE, stderr=PIPE
+    )
+    assert migrating.stderr is not None
+    told = (await migrating.stderr.readline()).decode()
+    assert told.startswith(f"waiting for PostgreSQL at 127.0.0.1:{port}/")
+    assert "Connection refused" in told
+    refused = asyncio.Event()
+
+    async def starts(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer as a server does that is starting: no encryption, and an error by its code."""
+        while True:
+            size, code = struct.unpack("!II", await reader.readexactly(8))
+            await reader.readexactly(size - 8)
+            if code not in ENCRYPTED:
+                break
+            writer.write(b"N")
+        fields = b"SFATAL\0C57P03\0Mthe database system is starting up\0\0"
+        writer.write(b"E" + struct.pack("!I", len(fields) + 4) + fields)
+        writer.close()
+        refused.set()
+
+    async with await asyncio.start_server(starts, "127.0.0.1", port):
+        await refused.wait()
+    server = await asyncio.start_server(
+        DatabaseProxy(str(parts.hostname), parts.port or 0).serve, "127.0.0.1", port
+    )
+    async with server:
+        printed, _ = await migrating.communicate()
+    assert (migrating.returncode, json.loads(printed)["revision"]) == (0, newest_revision())
+
+
+@pytest.mark.parametrize(
+    ("change", "seconds"),
+    [
+        (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), 86_400),
+        (lambda url: url + "x", 86_400),
+        (lambda url: re.sub(r":\d+/", ":1/", url), 1),
+    ],
+    ids=["password", "database", "away"],
+)
+def test_nobody_waits_for_what_does_not_come(empty_url, change, seconds):
+    """A server that is there and refuses is told of at once; one that is away, when time is up."""
+    url = change(empty_url)
+    done = migrate(url, "--wait", str(seconds))
+    assert (done.returncode, done.stdout) == (1, "")
+    *waited, last = done.stderr.splitlines()
+    assert last.startswith(f"Refused: PostgreSQL at {database_place(url)}: ")
+    assert len(waited) == (seconds == 1)
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from service.app.setting_values import time_anchor, witness_policy
 from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, Settings
 from service.ledger.database import BACKGROUND_SIZE
 from service.operations.addresses import LIVE, READY
+from tests.calls import hold
 from tests.certificates import certificate
 from tests.deploy.manifests import (
     BASE,
@@ -39,7 +40,12 @@ IN_PRODUCTION = {
 """What the vault has instead: Redis outside the cluster, over TLS."""
 WORKLOADS = workloads()
 NEEDS = {"api": SERVE, "worker": SERVE, "migrate": MIGRATE | LEDGER_URLS, "team": SERVE}
-ARGUMENTS = {"api": ["serve"], "worker": ["worker"], "migrate": ["migrate"], "team": None}
+ARGUMENTS = {
+    "api": ["serve"],
+    "worker": ["worker"],
+    "migrate": ["migrate", "--wait", "3600"],
+    "team": None,
+}
 """Of the image; the team's pod waits for what is executed in it."""
 KNOWN = {name for one in SETTINGS for name in one.variables} | {
     one.file_variable for one in SETTINGS if one.file_variable
@@ -71,7 +77,7 @@ def test_settings_are_those_of_the_product(tmp_path, component, overlay):
         name.removesuffix("_FILE"): vault[remote[files[text]]] if name.endswith("_FILE") else text
         for name, text in given.items()
     }
-    assert workload.container.get("args") == ARGUMENTS[component]
+    assert workload.container.get("args") == ARGUMENTS.get(component)
     Settings.from_environment(values, require=NEEDS[component])
 
 
@@ -92,6 +98,14 @@ def test_each_process_has_the_secrets_that_it_needs():
         if key.endswith("database-url")
     }
     assert len(roles) == len(LEDGER_URLS) + 1
+
+
+def test_the_first_migration_waits_for_the_database():
+    """Which is made meanwhile: the job may try for as long as each try waits."""
+    job = named("Job", "claim-ledger-migrate", BASE)["spec"]
+    arguments = WORKLOADS["migrate"].container["args"]
+    hold(f"claim-ledger {' '.join(arguments)}")
+    assert (job["backoffLimit"] + 1) * int(arguments[-1]) <= job["activeDeadlineSeconds"]
 
 
 def test_probes_and_ports_are_the_products():
