@@ -10,14 +10,14 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from service.app.settings import Settings
+from service.app.settings import MIGRATE, SETTINGS, TEAM, Settings
 from tests.tables import every_row
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]
 SECRET = re.compile(r"PASSWORD|SECRET|_KEYS|DATABASE_URL|REDIS_URL|TOKEN")
-ONCE = {"migrate", "logins", "team"}
+ONCE = {"migrate", "owner", "logins", "psql", "team"}
 """Services that end by themselves."""
 
 
@@ -107,6 +107,23 @@ def test_settings_exist_and_secrets_are_in_files():
                 with row(name, variable):
                     assert not SECRET.search(variable) or variable.endswith("_FILE")
                     assert variable in known or not variable.startswith("CLAIM_LEDGER_")
+
+
+def test_no_process_that_stays_has_the_owners_url():
+    """It is for what ends; of that, what an operator starts is in a profile."""
+    holders = {
+        name
+        for name, one in SERVICES.items()
+        if {"database_url", "owner_service"} & {*one.get("secrets", ())}
+    }
+    assert holders == {"migrate", "owner", "logins", "psql"}
+    assert {name for name, one in SERVICES.items() if one.get("profiles") == ["owner"]} == {
+        *("owner", "psql")
+    }
+    given = SERVICES["owner"]["environment"]
+    assert {
+        one.name for one in SETTINGS if {*given} & {one.variable, one.file_variable}
+    } >= MIGRATE | TEAM
 
 
 @pytest.mark.server

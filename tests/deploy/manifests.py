@@ -48,8 +48,8 @@ class Workload(NamedTuple):
 
     @property
     def container(self) -> Manifest:
-        """Its only container."""
-        (found,) = self.pod["containers"]
+        """Its only container of our image."""
+        (found,) = [one for one in self.pod["containers"] if one["image"] == OUR_IMAGE]
         return found
 
     def environment(self, overlay: str) -> dict[str, str]:

@@ -1,5 +1,10 @@
 """The manifests of deploy/kubernetes agree with the product; `just check-deploy` builds them."""
 
+import json
+import os
+import re
+import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -8,7 +13,7 @@ import pytest
 import yaml
 
 from service.app.setting_values import time_anchor, witness_policy
-from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, Settings
+from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, TEAM, Settings
 from service.ledger.database import BACKGROUND_SIZE
 from service.operations.addresses import LIVE, READY
 from tests.calls import hold
@@ -16,7 +21,6 @@ from tests.certificates import certificate
 from tests.deploy.manifests import (
     BASE,
     KUBERNETES,
-    OUR_IMAGE,
     OVERLAYS,
     Manifest,
     manifests,
@@ -32,6 +36,9 @@ SIGNERS = {"witnesses": witness_policy, "time-stamps": time_anchor}
 """Components by which others sign checkpoints, and what reads the file of each."""
 AUTHORITY = "/run/secrets/authority/ca.crt"
 DEVELOPMENT, PRODUCTION = "development", "production"
+ROOT = KUBERNETES.parents[1]
+EXPORTED_BYTES_AN_EVENT = 800
+"""Of `audit export`: the 760 that an event of the demo has, and something for longer ones."""
 PROBES = ("startup", "liveness", "readiness")
 IN_PRODUCTION = {
     "claim-ledger-redis-url": "rediss://:made-up@10.30.0.3:6378/0"
@@ -39,7 +46,8 @@ IN_PRODUCTION = {
 }
 """What the vault has instead: Redis outside the cluster, over TLS."""
 WORKLOADS = workloads()
-NEEDS = {"api": SERVE, "worker": SERVE, "migrate": MIGRATE | LEDGER_URLS, "team": SERVE}
+NEEDS = dict.fromkeys(("api", "worker", "team"), SERVE)
+NEEDS |= {"migrate": MIGRATE | LEDGER_URLS, "owner": MIGRATE | TEAM}
 ARGUMENTS = {
     "api": ["serve"],
     "worker": ["worker"],
@@ -82,14 +90,14 @@ def test_settings_are_those_of_the_product(tmp_path, component, overlay):
 
 
 def test_each_process_has_the_secrets_that_it_needs():
-    """The owner's URL is the migration's alone, and the key that signs checkpoints the worker's."""
+    """The owner's URL is for what works as the owner, and the key that signs for the worker."""
     holders = {
         variable: {
             name for name, one in WORKLOADS.items() if variable in one.environment(PRODUCTION)
         }
         for variable in ("CLAIM_LEDGER_DATABASE_URL_FILE", "CLAIM_LEDGER_CHECKPOINT_KEYS_FILE")
     }
-    assert list(holders.values()) == [{"migrate"}, {"worker"}]
+    assert list(holders.values()) == [{"migrate", "owner"}, {"worker"}]
     for one in manifests(KUBERNETES):
         assert one["kind"] != "Secret"
     roles = {
@@ -131,10 +139,50 @@ def test_probes_and_ports_are_the_products():
 
 
 def test_what_removes_documents_runs_as_the_team_alone():
-    """Its pod has its own account, and there is none until somebody asks for it."""
+    """Its pod has its own account, and there is none until somebody asks for it, as the owner's."""
     accounts = {name: one.pod["serviceAccountName"] for name, one in WORKLOADS.items()}
-    assert accounts == {name: f"claim-ledger-{name}" for name in WORKLOADS}
-    assert WORKLOADS["team"].replicas == 0
+    its_own = {name: f"claim-ledger-{name}" for name in WORKLOADS}
+    assert accounts == its_own | {"owner": "claim-ledger-migrate"}
+    assert (WORKLOADS["team"].replicas, WORKLOADS["owner"].replicas) == (0, 0)
+
+
+def test_the_owners_shell_has_what_the_runbook_begins_with():
+    """A container with `psql`, in which the page's first block finds the URL, and no other key."""
+    owner = WORKLOADS["owner"]
+    (shell,) = [one for one in owner.pod["containers"] if one is not owner.container]
+    (variable,) = shell["env"]
+    assert shell["image"] == _cluster()["imageName"]
+    assert variable["name"] == "CLAIM_LEDGER_DATABASE_URL_FILE"
+    assert variable in owner.container["env"]
+    (secret,) = [one for one in shell["volumeMounts"] if one["name"] == "secrets"]
+    assert secret["mountPath"] == variable["value"]
+    assert secret["subPath"] == variable["value"].rpartition("/")[2]
+
+
+def test_the_owner_reaches_the_database():
+    """As the migration does, whichever database is taken."""
+    for component in ("postgres", "cloud-sql"):
+        folder = KUBERNETES / "components" / component
+        policies = [one for one in manifests(folder) if one["kind"] == "NetworkPolicy"]
+        for policy in policies:
+            text = json.dumps(policy)
+            assert text.count('"migrate"') == text.count('"owner"'), policy["metadata"]["name"]
+
+
+@pytest.mark.parametrize("component", ["worker", "team", "owner"])
+def test_files_have_room_where_commands_write_them(component):
+    """Of a log as large as docs/performance.md measures: its export, and what verifying puts aside.
+
+    On a disk of a size of its own: what fills it ends a command, and not the pod.
+    """
+    figures = (ROOT / "docs" / "performance.md").read_text()
+    assert "10,000,000 events (two per claim)" in figures
+    assert "to disk beyond 16 MB: 48 bytes each" in figures
+    events, streams = 10_000_000, 5_000_000
+    (volume,) = [one for one in WORKLOADS[component].pod["volumes"] if one["name"] == "tmp"]
+    claim = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
+    size = int(claim["resources"]["requests"]["storage"].removesuffix("Gi")) << 30
+    assert events * EXPORTED_BYTES_AN_EVENT + streams * 48 < size
 
 
 def test_traces_reach_their_collector():
@@ -209,9 +257,7 @@ def test_nothing_is_reached_that_need_not_be():
 @pytest.mark.parametrize("component", WORKLOADS)
 def test_pods_have_no_more_than_they_need(component):
     """No root, no capability, no writable file system but /tmp, no token, limits of both kinds."""
-    workload = WORKLOADS[component]
-    pod, container = workload.pod, workload.container
-    assert container["image"] == OUR_IMAGE
+    pod = WORKLOADS[component].pod
     assert pod["securityContext"] == {
         "runAsNonRoot": True,
         "runAsUser": 10001,
@@ -219,17 +265,18 @@ def test_pods_have_no_more_than_they_need(component):
         "fsGroup": 10001,  # as which secret files are read
         "seccompProfile": {"type": "RuntimeDefault"},
     }
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    }
     # Service links would be variables of our prefix, which are unknown settings.
     assert (pod["automountServiceAccountToken"], pod["enableServiceLinks"]) == (False, False)
-    assert set(container["resources"]["limits"]) == {"cpu", "memory"}
-    assert {one["mountPath"] for one in container["volumeMounts"] if "readOnly" not in one} == {
-        "/tmp"  # noqa: S108 - the container's own
-    }
+    for container in pod["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert set(container["resources"]["limits"]) == {"cpu", "memory"}
+        assert {one["mountPath"] for one in container["volumeMounts"] if "readOnly" not in one} == {
+            "/tmp"  # noqa: S108 - the container's own
+        }
     for volume in pod["volumes"]:
         for kind in ("secret", "projected"):
             assert volume.get(kind, {}).get("defaultMode", 0o440) == 0o440
@@ -246,6 +293,32 @@ def test_connections_fit_the_database():
     parameters = _cluster()["postgresql"]["parameters"]
     reserved = int(parameters["superuser_reserved_connections"])
     assert ledgers * of_a_ledger + 10 + reserved <= int(parameters["max_connections"])
+
+
+@pytest.mark.server
+def test_a_file_leaves_a_pod_whole(tmp_path):
+    """By the page's commands, with no more in the image than Python; it is gone from there then."""
+    page = (KUBERNETES / "README.md").read_text()
+    (script,) = [one for one in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "POD=" in one]
+    there, here = tmp_path / "pod", tmp_path / "here"
+    there.mkdir()
+    here.mkdir()
+    stand_ins = """
+        claim-ledger() { head -c 300000 /dev/urandom | tee "$KEPT" > "${@: -1}"; }
+        kubectl() { [ "$3" = exec ] || { echo pod/one; return; }; shift 5; "$@"; }
+    """
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail"],
+        input=textwrap.dedent(stand_ins) + script.replace("/tmp/", f"{there}/"),  # noqa: S108 - the pod's
+        cwd=here,
+        env={"PATH": os.environ["PATH"], "KEPT": str(tmp_path / "kept")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "live.ndjson: OK\n"), done.stderr
+    assert (here / "live.ndjson").read_bytes() == (tmp_path / "kept").read_bytes()
+    assert list(there.iterdir()) == []
 
 
 def test_commits_are_on_two_machines():

@@ -1,7 +1,8 @@
 """Podman for the tests: an overlay of deploy/kubernetes, played as far as Podman goes.
 
-What the cluster would do is done here: External Secrets (the store's values become files) and jobs
-(their pod is played). Probes are left out: Podman would run a `curl` that the image does not have.
+What the cluster would do is done here: External Secrets (the store's values become files), jobs
+(their pod is played), and a pod's own disk, which is a directory. Probes are left out: Podman would
+run a `curl` that the image does not have.
 """
 
 import os
@@ -115,6 +116,8 @@ class Podman:
         for part in _OF_THE_CLUSTER:
             container.pop(part, None)
         for volume in pod["volumes"]:
+            if volume.pop("ephemeral", None):
+                volume["emptyDir"] = {}
             if "emptyDir" not in volume:
                 directory = self._home / uuid4().hex
                 _write_secrets(directory, volume, overlay.secrets)

@@ -16,6 +16,7 @@ import httpx
 import pytest
 import yaml
 
+from tests import runbook
 from tests.deployed import docker
 from tests.no_tls import NO_TLS
 from tests.patience import PATIENCE_SECONDS, until
@@ -43,11 +44,17 @@ team() {
 """On a busy machine the service may say to come back, which people then do."""
 
 
+def block_of(name, word):
+    """Return the block of commands of a page of `deploy/` that has a word."""
+    page = (docker.ROOT / "deploy" / name).read_text()
+    (script,) = [one for one in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if word in one]
+    assert COMPOSE in script
+    return script
+
+
 def first_claim():
     """Return the commands of the page that make a first claim."""
-    page = (docker.ROOT / "deploy/README.md").read_text()
-    (script,) = [one for one in re.findall(r"```sh\n(.*?)```", page, re.DOTALL) if "team()" in one]
-    assert COMPOSE in script
+    script = block_of("README.md", "team()")
     assert WITH_TLS in " ".join(script.split("\\\n"))
     return script
 
@@ -99,9 +106,25 @@ def program():
 def test_from_nothing_to_a_first_claim(composed):
     """Every container becomes healthy; the page's commands work; Prometheus sees all processes.
 
-    The log is signed, and written as tiles.
+    The log is signed, written as tiles, and exported; what takes the owner's URL has it.
     """
     compose, folder, environment = composed
+
+    def bash(script):
+        """Run a page's commands by what is Compose here; return what they print."""
+        script = script.replace(COMPOSE, f"{' '.join(program())} -f deploy/compose.yaml")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            stdin=subprocess.DEVNULL,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+        return done.stdout
+
     names = compose("ps", "--quiet").split()
 
     def settled():
@@ -112,20 +135,20 @@ def test_from_nothing_to_a_first_claim(composed):
 
     until(settled, lambda: compose("ps"), look=1)
     begins, blank, commands = first_claim().partition("\n\n")
-    script = f"{begins}{REPEATED}{blank}{commands}".replace(
-        COMPOSE, f"{' '.join(program())} -f deploy/compose.yaml"
-    )
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    made = json.loads(done.stdout[done.stdout.rindex('{"claim_id"') :])
+    printed = bash(f"{begins}{REPEATED}{blank}{commands}")
+    made = json.loads(printed[printed.rindex('{"claim_id"') :])
     assert (made["already_existed"], made["claim_id"][:4]) == (False, "clm_")
+
+    bash(block_of("README.md", "mkdir -m 700 out"))
+    events = [json.loads(line) for line in (folder / "out/live.ndjson").read_text().splitlines()]
+    assert made["claim_id"] in json.dumps(events)
+    of_owner = block_of("runbook.md", "run --rm owner").replace("run --rm", "run --rm -T")
+    verify, shell = of_owner.replace("EMAIL", "me@example.com").splitlines()[-2:]
+    assert json.loads(bash(f"{verify} --json").splitlines()[-1])["verified"]
+    named = runbook.block("bash", "for name in CLAIM_LEDGER_DATABASE_URL")
+    asked = 'psql "$CLAIM_LEDGER_DATABASE_URL" -Atc "select current_user"\n'
+    told = bash(f"{shell} <<'END'\n{named}{asked}END\n")
+    assert told.splitlines()[-1] == "claim_ledger"
 
     logs = folder / "deploy/compose/state/tiles/localhost/claim-ledger"
     team = ("run", "--rm", "-T", "-e", "CLAIM_LEDGER_STAFF=me@example.com", "team")
