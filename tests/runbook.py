@@ -30,6 +30,20 @@ def outage_rows() -> list[tuple[list[str], str]]:
     return [(re.findall(r"`(\w+)`", names), what.strip()) for names, what in rows]
 
 
+def connections() -> dict[str, tuple[int, int]]:
+    """Return a login's limit and the least `max_connections` of each installation, by its folder.
+
+    The first, of no folder, is "".
+    """
+    table = PATH.read_text().partition("| installation | LIMIT |")[2].partition("\n\n")[0]
+    rows = [line.split("|")[1:4] for line in table.splitlines()[2:]]
+    folders = [re.findall(r"`(deploy/[^`]+)`", what) for what, _, _ in rows]
+    found = [
+        (int(limit.split()[-1]), int(re.findall(r"\d+", least)[0])) for _, limit, least in rows
+    ]
+    return {(names or [""])[-1]: one for names, one in zip(folders, found, strict=True)}
+
+
 def anchors() -> set[str]:
     """Return what links can point to: headings as GitHub names them."""
     headings = re.findall(r"^#+ (.+)$", PATH.read_text(), re.MULTILINE)

@@ -15,12 +15,17 @@ from service.http.bodies import BODY_SECONDS_MAX
 from service.http.connections import CROWDED
 from service.http.every_answer import every_answer
 from service.http.server import CONNECTIONS_MAX, HEAD_SECONDS_MAX
+from service.ledger.connection_limit import OTHERS_MIN
+from service.ledger.database import BACKGROUND_SIZE
 from service.ledger.limits import DEADLINE_SECONDS, Limits
 from service.ledger.session import SESSION
+from tests import runbook
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
 PROXY = (DEPLOY / "haproxy.cfg").read_text()
 POOLER = (DEPLOY / "pgbouncer.ini").read_text()
+RESERVED = 3
+"""What `superuser_reserved_connections` keeps by default."""
 UNAVAILABLE = "service_unavailable"
 OF_REQUESTS = {
     name: text
@@ -102,6 +107,22 @@ def test_logins_have_the_limits_of_requests():
     limits = {int(one) for one in re.findall(r"connection limit (\d+)", script)}
     places = int(re.findall(r"default_pool_size = (\d+)", POOLER)[0])
     assert limits == {places + 2}, "and two for a command of the team"
+
+
+def test_connections_are_the_sum_of_their_parts():
+    """Of an installation of the defaults, and of the one behind the pooler, as compose has it."""
+    table = runbook.connections()
+    of_a_process = 2 * int(DEFAULTS["POOL_SIZE"]) + BACKGROUND_SIZE
+    assert f"| {of_a_process} each |" in runbook.PATH.read_text()
+    assert table[""][0] == 4 * of_a_process + 2
+    (limit,) = set(re.findall(r"connection limit (\d+)", (DEPLOY / "logins.sql").read_text()))
+    assert table["deploy/logins.sql"][0] == int(limit) == 5 * of_a_process + 2
+    for installation in ("", "deploy/logins.sql"):
+        places, least = table[installation]
+        assert least == len(LEDGERS) * places + OTHERS_MIN + RESERVED
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
+    (given,) = re.findall(r"max_connections=(\d+)", " ".join(compose["postgres"]["command"]))
+    assert int(given) >= table["deploy/logins.sql"][1]
 
 
 def test_the_ports_are_the_defaults():

@@ -14,8 +14,10 @@ import yaml
 
 from service.app.setting_values import time_anchor, witness_policy
 from service.app.settings import LEDGER_URLS, MIGRATE, SERVE, SETTINGS, TEAM, Settings
+from service.ledger.connection_limit import OTHERS_MIN
 from service.ledger.database import BACKGROUND_SIZE
 from service.operations.addresses import LIVE, READY
+from tests import runbook
 from tests.calls import hold
 from tests.certificates import certificate
 from tests.deploy.manifests import (
@@ -284,15 +286,20 @@ def test_pods_have_no_more_than_they_need(component):
 
 def test_connections_fit_the_database():
     """Every process at once, one pod more at a roll-out, the owner's ten and the reserved ones."""
+    limit, least = runbook.connections()["deploy/kubernetes"]
     pool = int(settings_of(PRODUCTION)["CLAIM_LEDGER_POOL_SIZE"])
     of_a_process = 2 * pool + BACKGROUND_SIZE
     most = named("HorizontalPodAutoscaler", "claim-ledger-api", BASE)["spec"]["maxReplicas"]
     processes = int(WORKLOADS["api"].environment(PRODUCTION)["CLAIM_LEDGER_WORKERS"]) + 1
-    ledgers = len(LEDGER_URLS)
-    of_a_ledger = of_a_process * ((most + 1) * processes + WORKLOADS["worker"].replicas + 1) + 2
+    assert of_a_process * ((most + 1) * processes + WORKLOADS["worker"].replicas + 1) + 2 == limit
     parameters = _cluster()["postgresql"]["parameters"]
     reserved = int(parameters["superuser_reserved_connections"])
-    assert ledgers * of_a_ledger + 10 + reserved <= int(parameters["max_connections"])
+    assert (
+        len(LEDGER_URLS) * limit + OTHERS_MIN + reserved
+        == least
+        <= int(parameters["max_connections"])
+    )
+    assert f"[{limit}](../runbook.md#connections)" in (KUBERNETES / "README.md").read_text()
 
 
 @pytest.mark.server

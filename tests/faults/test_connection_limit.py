@@ -1,14 +1,12 @@
 """The limit of the service's login keeps places for operators, whatever the service does."""
 
 import asyncio
-import re
 from contextlib import ExitStack
 
 import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from service.app.settings import SETTINGS
 from service.facts.caller import LEDGERS
 from service.ledger import connection_limit
 from service.ledger.connection_limit import OTHERS_MIN, warn_of_limits
@@ -16,7 +14,7 @@ from service.ledger.database import BACKGROUND_SIZE
 from tests.databases import login_url, migrated
 from tests.faults.clusters import impatient_writes
 from tests.patience import eventually
-from tests.runbook import PATH, block
+from tests.runbook import block
 from tests.tables import every_row
 from tests.world import settings_for, world_on
 
@@ -42,29 +40,13 @@ def small(clusters):
 
 def limit_to(cluster, limit):
     """Limit each login by the runbook's statements."""
-    cluster.execute(re.sub(r"limit \d+", f"limit {limit}", block("sql", LIMITS)))
+    cluster.execute(block("sql", LIMITS).replace("LIMIT", str(limit)))
 
 
 def take_places(cluster, stack, ledger):
     """Connect until there is no place, as processes do that are killed and replaced."""
     while True:
         stack.enter_context(psycopg.connect(login_url(cluster.url, ledger)))
-
-
-def test_the_runbooks_sums_are_those_of_the_code():
-    """A limit for two processes of `serve`, their worker, one in reserve and one command."""
-    (pool_size,) = [int(one.default or 0) for one in SETTINGS if one.name == "POOL_SIZE"]
-    process = 2 * pool_size + BACKGROUND_SIZE
-    limit = 4 * process + 2
-    text = PATH.read_text()
-    assert text.count(f"connection limit {limit};\n") == len(LEDGERS)
-    assert f"| {process} each |" in text
-    assert f"{process} + 2 = {limit} |" in text
-    assert f"at least | {len(LEDGERS) * limit + OTHERS_MIN + RESERVED} |" in text
-    pooled = 5 * process + 2
-    most = len(LEDGERS) * pooled + OTHERS_MIN + RESERVED
-    assert f" {process} + 2 = {pooled}, and `max_connections` {most} |" in text
-    assert f"connection limit {pooled};" in PATH.with_name("logins.sql").read_text()
 
 
 async def test_operators_find_a_place_while_commits_wait_for_a_replica(small, tmp_path):
