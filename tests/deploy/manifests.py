@@ -80,6 +80,16 @@ def workloads() -> dict[str, Workload]:
     }
 
 
+def ingress_snippets() -> dict[str, str]:
+    """Return what the proxy's sections get: its `backend`, by the ingress, and its `frontend`."""
+    ingress = named("Ingress", "claim-ledger", OVERLAYS / "production")["metadata"]["annotations"]
+    (settings,) = _documents(KUBERNETES / "controller.yaml")
+    return {
+        "backend": ingress["haproxy.org/backend-config-snippet"],
+        "frontend": settings["data"]["frontend-config-snippet"],
+    }
+
+
 def remote_keys(*directories: Path) -> dict[tuple[str, str], str]:
     """Return the vault's name of each key of each secret."""
     return {

@@ -25,6 +25,7 @@ from tests.deploy.manifests import (
     KUBERNETES,
     OVERLAYS,
     Manifest,
+    ingress_snippets,
     manifests,
     named,
     remote_keys,
@@ -41,6 +42,7 @@ DEVELOPMENT, PRODUCTION = "development", "production"
 ROOT = KUBERNETES.parents[1]
 EXPORTED_BYTES_AN_EVENT = 800
 """Of `audit export`: the 760 that an event of the demo has, and something for longer ones."""
+TRACKS = "tcp-request connection track"
 PROBES = ("startup", "liveness", "readiness")
 IN_PRODUCTION = {
     "claim-ledger-redis-url": "rediss://:made-up@10.30.0.3:6378/0"
@@ -185,6 +187,31 @@ def test_files_have_room_where_commands_write_them(component):
     claim = volume["ephemeral"]["volumeClaimTemplate"]["spec"]
     size = int(claim["resources"]["requests"]["storage"].removesuffix("Gi")) << 30
     assert events * EXPORTED_BYTES_AN_EVENT + streams * 48 < size
+
+
+def test_the_ingress_does_what_every_proxy_has_to():
+    """Each line is one of deploy/haproxy.cfg, with its figures, and all that limits or answers.
+
+    The controller counts with sc0 itself, and each section has a table of its own: requests are
+    counted where they are known to be for us.
+    """
+    text = (ROOT / "deploy" / "haproxy.cfg").read_text()
+    figures = dict(re.findall(r"presetenv (\w+) (\S+)", text))
+    lines = {
+        re.sub(r"\$\{(\w+)\}", lambda found: figures[found[1]], line.strip())
+        for line in text.splitlines()
+    }
+    ours = [
+        re.sub(r"sc[12](_| src)", r"sc0\1", line).replace("http-request track", TRACKS)
+        for snippet in ingress_snippets().values()
+        for line in snippet.splitlines()
+    ]
+    (table,) = [one for one in lines if one.startswith("stick-table")]
+    tables = [one.split() for one in ours if one.startswith("stick-table")]
+    assert {one for row in tables for one in row[-1].split(",")} == {*table.split()[-1].split(",")}
+    assert {*ours} - {" ".join(row) for row in tables} <= lines
+    kinds = ("http-request return", "http-error", "http-after-response", "tcp-request connection")
+    assert {one for one in lines if one.startswith(kinds)} <= {*ours}
 
 
 def test_traces_reach_their_collector():
