@@ -5,9 +5,11 @@ import json
 import re
 from datetime import timedelta
 from functools import partial
+from uuid import uuid4
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from service.app.storage import storage_for
 from service.archive.port import ArchiveUnavailable
@@ -246,14 +248,22 @@ async def test_nothing_is_erased_without_a_list_entry(privacy):
 
 
 async def test_nothing_is_erased_where_something_else_has_the_entrys_name(privacy):
-    """It would stand in for the entry. The entry itself may be there, as after a lost answer."""
+    """It would stand in for the entry.
+
+    The entry itself may be there, as after a lost answer, or another request's of that millisecond.
+    """
     _, _, _, made = await claim_with_document(privacy)
     claim, at = await privacy.claim(made["claim_id"]), privacy.service.clock()
     ledger = privacy.service.modes["live"].ledger
     erasures = Erasures(ledger, privacy.listed, lambda: at)
     await erasures.erase(claim, "case 1", STAFF)
     (name,) = await privacy.listed.names()
-    await privacy.listed.put(await privacy.listed.read(name))
+    entry = await privacy.listed.read(name)
+    await privacy.listed.put(entry)
+    await privacy.listed.put(replace(entry, reason="case 2"))
+    with pytest.raises(ArchiveUnavailable, match="is there already"):
+        await privacy.listed.put(replace(entry, data_keys=[*entry.data_keys, uuid4()]))
+    assert await privacy.listed.read(name) == entry
     _, _, _, made = await claim_with_document(privacy)
     claim = await privacy.claim(made["claim_id"])
     path = privacy.published / name.replace(subject_of(name), claim.subject_id)
