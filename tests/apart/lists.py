@@ -135,8 +135,9 @@ ONBOARDINGS = {
     "page_of_partner": ["'ptn_1', null, null, 3, null"],
 }
 EVENTS = {
+    "about": ["'ptn_1', '{2, 3, 6}', 200"],
     "follow": [f"array[{MINE}], '{{99}}', '{{claim.stage_changed}}', {AT}, '{{paid}}', '{{null}}'"],
-    "page": ["'ptn_1', 0, 100, '\"ptn_1\"', 'foreign'"],
+    "page": ["'ptn_1', 0, 100, '\"ptn_1\"', 'foreign', 200"],
 }
 
 

@@ -38,6 +38,7 @@ TRACES = KUBERNETES / "components" / "traces"
 SIGNERS = {"witnesses": witness_policy, "time-stamps": time_anchor}
 """Components by which others sign checkpoints, and what reads the file of each."""
 AUTHORITY = "/run/secrets/authority/ca.crt"
+REDIS_AUTHORITY = "/run/secrets/claim-ledger/redis-authority"
 DEVELOPMENT, PRODUCTION = "development", "production"
 ROOT = KUBERNETES.parents[1]
 EXPORTED_BYTES_AN_EVENT = 800
@@ -45,8 +46,7 @@ EXPORTED_BYTES_AN_EVENT = 800
 TRACKS = "tcp-request connection track"
 PROBES = ("startup", "liveness", "readiness")
 IN_PRODUCTION = {
-    "claim-ledger-redis-url": "rediss://:made-up@10.30.0.3:6378/0"
-    "?ssl_ca_certs=/run/secrets/claim-ledger/redis-authority"
+    "claim-ledger-redis-url": f"rediss://:made-up@10.30.0.3:6378/0?ssl_ca_certs={REDIS_AUTHORITY}"
 }
 """What the vault has instead: Redis outside the cluster, over TLS."""
 WORKLOADS = workloads()
@@ -64,25 +64,30 @@ KNOWN = {name for one in SETTINGS for name in one.variables} | {
 }
 
 
-def made_up(directory: Path) -> dict[str, str]:
-    """Return the development store's values by the vault's names, with an authority of ours."""
-    authority = certificate(directory, "ca.example.com")
+def made_up(directory: Path, overlay: str) -> dict[str, str]:
+    """Return values by the vault's names, with an authority of ours: the development store's.
+
+    But for what is another one in production.
+    """
+    authority = str(certificate(directory, "ca.example.com"))
     store = named("SecretStore", "claim-ledger", OVERLAYS / DEVELOPMENT)
-    rows = store["spec"]["provider"]["fake"]["data"]
-    return {row["key"]: row["value"].replace(AUTHORITY, str(authority)) for row in rows}
+    rows = {row["key"]: row["value"] for row in store["spec"]["provider"]["fake"]["data"]}
+    rows |= IN_PRODUCTION if overlay == PRODUCTION else {}
+    return {
+        key: value.replace(AUTHORITY, authority).replace(REDIS_AUTHORITY, authority)
+        for key, value in rows.items()
+    }
 
 
 @pytest.mark.parametrize("overlay", [DEVELOPMENT, PRODUCTION])
 @pytest.mark.parametrize("component", WORKLOADS)
 def test_settings_are_those_of_the_product(tmp_path, component, overlay):
     """None is unknown, none that is required is missing, each can be parsed, and files exist."""
-    workload, vault = WORKLOADS[component], made_up(tmp_path)
-    vault |= IN_PRODUCTION if overlay == PRODUCTION else {}
+    workload, vault = WORKLOADS[component], made_up(tmp_path, overlay)
     given = workload.environment(overlay)
     assert set(given) <= KNOWN
     files, remote = workload.secret_files(), remote_keys(BASE)
-    named_by_urls = {AUTHORITY, "/run/secrets/claim-ledger/redis-authority"}
-    assert set(files) - named_by_urls == {
+    assert set(files) - {AUTHORITY, REDIS_AUTHORITY} == {
         path for name, path in given.items() if name.endswith("_FILE")
     }
     values = {
