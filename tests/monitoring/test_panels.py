@@ -69,7 +69,7 @@ def prometheus(directory: Path, ours: list[str], node: str) -> Iterator[Ask]:
     del config["alerting"]
     config["global"]["evaluation_interval"] = "1s"
     config["rule_files"] = [str(DEPLOY / name) for name in config["rule_files"]]
-    targets = {"claim-ledger": ours, "node": [node]}
+    targets: dict[str, list[str]] = {"claim-ledger": ours, "node": [node], "proxy": []}
     for job in config["scrape_configs"]:
         job["static_configs"] = [{"targets": targets[job["job_name"]]}]
         job |= {"scrape_interval": "1s", "scrape_timeout": "1s"}
