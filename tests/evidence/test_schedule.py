@@ -131,6 +131,22 @@ async def test_what_has_a_number_is_signed_while_the_rest_waits(
     assert [one.size for one, _ in await stored_in(checkpoints)] == [1, 3, 6]
 
 
+async def test_events_that_wait_again_are_not_taken_for_lost(checkpoints, add, attack, owner, time):
+    """A restore to before they were numbered keeps them, and more is published than has one."""
+    await checkpoints.make()
+    tree = owner.execute("select tree from accounts.head").fetchone()[0].hex()
+    made = await checkpointed(checkpoints, add, 2)
+    attack(
+        "delete from accounts.checkpoints where size > 1",
+        "insert into accounts.pending select append_id from accounts.log where position > 1",
+        "delete from accounts.log where position > 1",
+        "update accounts.head set size = 1, tree = '\\xTREE'".replace("TREE", tree),
+    )
+    assert await Schedule(checkpoints, SECONDS, time).step() == 1
+    assert not (await checkpoints.state()).forked
+    assert await checkpoints.latest() == (made.checkpoint, made.note)
+
+
 async def test_a_checkpoint_dated_ahead_does_not_stop_signing(checkpoints, add, time):
     """A clock that was wrong for one step delays nothing, and is reported until the next one."""
     await add(1)

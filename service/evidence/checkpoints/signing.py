@@ -98,7 +98,8 @@ class Checkpoints:
         """Make a checkpoint: number waiting events, sign the log, store and publish the checkpoint.
 
         With `rest_seconds`, as on a schedule, only what has a number is signed, and a backlog is
-        not waited for, except by the first checkpoint of a lineage, whose event needs a number.
+        not waited for, except by the first checkpoint of a lineage, whose event needs a number, and
+        where more is published than has one.
 
         If nothing is new, return the newest checkpoint, and publish what a crash left unpublished.
         A ledger's first checkpoint begins its first lineage, which is an event, so there is no
@@ -266,6 +267,9 @@ class Checkpoints:
             if not await is_numbered(self.ledger):
                 return None
         ahead = await self._ahead(origin, last)
+        if ahead is not None and ahead > (await self._sequencer.lag()).size:
+            # A restore may keep what it covers, to before that was numbered.
+            await self._sequencer.number_committed()
         tree = last.tree if last is not None else CompactRange()
         part = await read_part(self._database, tree.size, ahead)
         if ahead is not None and ahead > part.size:
