@@ -18,6 +18,7 @@ from service.documents.sweep import AnotherSweep, StillLinked, Sweep, Swept
 from service.documents.unknown import known_to_nobody
 from service.documents.verify import verify as verified
 from service.ledger.decoding import Unread
+from service.ledger.following.status import read_only
 from service.ledger.ledger import Ledger
 from service.privacy.erasure_list import ErasureList
 
@@ -95,6 +96,9 @@ async def sweep(
     unread: list[Unread] = []
     events: list[Fields] = []
     for mode, ledger in service.modes.items():
+        refused = None if dry_run else await read_only(ledger.ledger)
+        if refused is not None:  # by a log that may be behind, and storage is not the database's
+            raise click.ClickException(f"{mode}: nothing is removed: {refused}")
         before = await _older_than(service, ledger.ledger, older_than)
         sweeping = Sweep(
             ledger.ledger,

@@ -103,6 +103,8 @@ async def test_what_has_to_write_begins_nothing(replica, tmp_path):
     name = ("--absent", "other", "--partner", replica.partner_id, *asked)
     why = await replica.refused("audit", "prove", *name, "--out", tmp_path / "absent")
     assert why.endswith(f"the proof's index is stored, and {STANDBY}")
+    why = await replica.refused("documents", "sweep", "--older-than", "1h", "--unknown")
+    assert why == f"live: nothing is removed: {STANDBY}"
 
 
 async def test_what_only_reads_does_so(replica):
