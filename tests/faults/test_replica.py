@@ -103,6 +103,11 @@ async def test_what_has_to_write_begins_nothing(replica, tmp_path):
     name = ("--absent", "other", "--partner", replica.partner_id, *asked)
     why = await replica.refused("audit", "prove", *name, "--out", tmp_path / "absent")
     assert why.endswith(f"the proof's index is stored, and {STANDBY}")
+    published = set((tmp_path / "published").rglob("*"))
+    forced = ("audit", "lineage", "--ledger", "accounts", "--force")
+    why = await replica.refused(*forced, "--reason", "a trial", "--yes")
+    assert set((tmp_path / "published").rglob("*")) == published, "the primary's lineage goes on"
+    assert why == f"accounts: no lineage is begun: {STANDBY}"
     why = await replica.refused("documents", "sweep", "--older-than", "1h", "--unknown")
     assert why == f"live: nothing is removed: {STANDBY}"
 

@@ -18,6 +18,7 @@ from service.evidence.checkpoints.signing import Checkpoints, MadeCheckpoint
 from service.evidence.note import NoteKey
 from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
+from service.ledger.following.status import read_only
 from service.ledger.ledger import AppendConflict
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
@@ -92,9 +93,11 @@ async def begin_lineage(
 
     Forced where nothing was lost, it is begun once: if the present one was begun for the same
     reason, that one's newest checkpoint is returned. Raises LineageRefused if nothing was lost,
-    unless forced, and if there is no past at all.
+    unless forced, if there is no past at all, and where PostgreSQL takes no writes.
     """
     key = checkpoints.signing_key()
+    if (refused := await read_only(checkpoints.ledger)) is not None:  # before anything is published
+        raise LineageRefused(f"no lineage is begun: {refused}")
     await Sequencer(checkpoints.ledger).number_committed()
     divergence = await find_divergence(checkpoints)
     present = (await lineages(checkpoints.ledger) or [None])[-1]
