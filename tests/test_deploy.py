@@ -158,6 +158,27 @@ def test_machines_speak_to_each_other_over_tls_alone():
     assert "\nserver_tls_sslmode = verify-full\n" in POOLER
 
 
+@pytest.mark.server
+def test_a_certificate_that_cannot_be_made_costs_no_key(tmp_path):
+    """Neither the machine's, which has its certificate, nor that of the authority, for good."""
+    assert certificates(tmp_path, "one", "postgresql.internal", "10.0.0.7") == 0
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert before.keys() == {"authority.crt", "authority.key", "one.crt", "one.key"}
+    assert certificates(tmp_path, "one") != 0
+    assert certificates(tmp_path, "authority", "authority.internal") != 0
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert certificates(tmp_path, "one", "postgresql.internal", "10.0.0.7") == 0
+    assert (tmp_path / "one.key").read_bytes() != before["one.key"]
+    verified = ["openssl", "verify", "-CAfile", tmp_path / "authority.crt", tmp_path / "one.crt"]
+    subprocess.run(verified, check=True)
+
+
+def certificates(folder: Path, *words: str) -> int:
+    """Return what the script that makes the machines' certificates exits with."""
+    script = DEPLOY / "high_availability" / "certificates.sh"
+    return subprocess.run([script, folder, *words], check=False).returncode
+
+
 def test_a_lost_primary_is_replaced_in_time():
     """Its lease ends in time for writes to go on within thirty seconds, and renewing it fits in."""
     given = yaml.safe_load((DEPLOY / "high_availability" / "patroni.yml").read_text())

@@ -4,13 +4,15 @@
 # DIRECTORY is on a machine of its own: `authority.key` in it can make any of these certificates.
 # `authority.crt`, MACHINE.crt and MACHINE.key go to /etc/claim-ledger on the machine. NAMEs are host names
 # and addresses: the machine's own, by which others reach it, and that of what runs on it, as the URLs have it
-# (deploy/runbook.md, "Certificates between machines"). A later run makes another certificate.
+# (deploy/runbook.md, "Certificates between machines"). A later run makes another certificate and key; one that
+# fails changes neither.
 # `just drill` runs this file.
 set -euo pipefail
 umask 077
 directory=$1 machine=$2
 shift 2
 authority=$directory/authority
+[ "$machine" != authority ] || { echo "MACHINE: authority is the name of the authority's own files" >&2; exit 2; }
 
 configuration() {
     printf '[req]\nprompt = no\ndistinguished_name = name\nx509_extensions = extensions\n[name]\nCN = %s\n' "$1"
@@ -31,11 +33,12 @@ for name in "$@"; do
     [[ $name == *:* || $name =~ ^[0-9.]+$ ]] && kind=IP || kind=DNS
     names+=${names:+,}$kind:$name
 done
-new_key "$directory/$machine.key"
+new_key "$directory/new.key"
 # Machines show theirs to each other as clients, too.
 configuration "$machine" "basicConstraints = critical,CA:false
 keyUsage = critical,digitalSignature
 extendedKeyUsage = serverAuth,clientAuth
 subjectAltName = $names" |
-    openssl req -x509 -new -config /dev/stdin -key "$directory/$machine.key" -days 365 \
-        -CA "$authority.crt" -CAkey "$authority.key" -out "$directory/$machine.crt"
+    openssl req -x509 -new -config /dev/stdin -key "$directory/new.key" -days 365 \
+        -CA "$authority.crt" -CAkey "$authority.key" -out "$directory/new.crt"
+for ending in key crt; do mv "$directory/new.$ending" "$directory/$machine.$ending"; done
