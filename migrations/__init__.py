@@ -7,6 +7,7 @@ Each revision is a transaction of its own and waits for a lock for a moment only
 behind whoever waits for an exclusive one. What was locked is tried again.
 """
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 CONNECT_SECONDS_MAX = 10
+_UNTRUSTED = re.compile("certificate|SSL was required")
+"""In libpq's words, whose ping tells no such server from one that is away."""
 LOCKED_SECONDS_MAX = 60
 """How long a revision is tried again that finds a table locked."""
 LOCKED_PAUSE_SECONDS = 0.5
@@ -64,7 +67,8 @@ def migrate(database_url: str, ledger_urls: Mapping[str, str] | None = None) -> 
 def wait(database_url: str, seconds: int, tell: Callable[[str], object]) -> None:
     """Wait until a server accepts connections, for so many seconds at most; `tell` gets why not.
 
-    A server that refuses the login, or has no such database, is there: `migrate` says the rest.
+    A server that refuses the login, has no such database, or another certificate is there:
+    `migrate` says the rest.
     """
     import psycopg
     from psycopg import pq
@@ -72,12 +76,15 @@ def wait(database_url: str, seconds: int, tell: Callable[[str], object]) -> None
 
     ends_at = time.monotonic() + seconds
     tells_at = 0.0
-    place = make_conninfo(database_url, connect_timeout=CONNECT_SECONDS_MAX)
-    while time.monotonic() < ends_at:
+    while (left := ends_at - time.monotonic()) > 0:
+        place = make_conninfo(database_url, connect_timeout=min(CONNECT_SECONDS_MAX, int(left) + 1))
         try:
             psycopg.connect(place).close()
         except psycopg.OperationalError as error:
-            if pq.PGconn.ping(place.encode()) == pq.Ping.OK:
+            if _UNTRUSTED.search(str(error)):
+                return
+            silent = isinstance(error, psycopg.errors.ConnectionTimeout)
+            if not silent and pq.PGconn.ping(place.encode()) == pq.Ping.OK:
                 return
             if time.monotonic() >= tells_at:
                 tell(str(_failed(error)))

@@ -147,9 +147,10 @@ async def test_a_server_that_is_not_there_yet_is_waited_for(empty_url):
     [
         (lambda url: url.replace("://claim_ledger:", "://claim_ledger:x"), 86_400),
         (lambda url: url + "x", 86_400),
+        (lambda url: url + "?sslmode=require", 86_400),
         (lambda url: re.sub(r":\d+/", ":1/", url), 1),
     ],
-    ids=["password", "database", "away"],
+    ids=["password", "database", "encryption", "away"],
 )
 def test_nobody_waits_for_what_does_not_come(empty_url, change, seconds):
     """A server that is there and refuses is told of at once; one that is away, when time is up."""
