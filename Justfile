@@ -112,9 +112,10 @@ test-browser *arguments:
 screenshots *names:
     uv run python -m tests.pages.screenshots "$@"
 
-# The tests of `test`, on Debian's PostgreSQL.
-test-15 *arguments:
-    uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres 15 {{ apart }} "$@"
+# POSTGRES is 15 (Debian's), or the folder of another build's programs, 15 to 18.
+# The tests of `test`, on another PostgreSQL.
+test-on POSTGRES *arguments:
+    shift; uv run pytest -n 2 --dist loadfile --no-loadscope-reorder --postgres {{ POSTGRES }} {{ apart }} "$@"
 
 # Branch coverage of everything, by the tests of `test`; the domain must be at 100 %.
 coverage:

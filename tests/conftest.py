@@ -19,8 +19,8 @@ from xdist.remote import Producer
 
 from service.app.bootstrap import Service
 from service.cli.dev.gcs.credentials import local_credentials
-from service.cli.dev.postgres import debian_bin_dir
 from service.core.garbage import collector_paused, leave_out_what_is_there
+from tests.chosen_postgres import DEBIAN, WHEEL, bin_dir_of
 from tests.databases import TEMPLATE, cloned, migrated_with_template
 from tests.document_store import Documents, documents_on
 from tests.log_lines import log_plainly
@@ -95,9 +95,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let `--postgres` choose the server that the tests run on."""
     parser.addoption(
         "--postgres",
-        choices=["18", "15"],
-        default="18",
-        help="18: the wheel's; 15: Debian's",
+        metavar="BUILD",
+        default=WHEEL,
+        help=f"{WHEEL}: the wheel's; {DEBIAN}: Debian's; or the folder of another one's programs",
     )
     parser.addoption(
         "--containers",
@@ -198,11 +198,9 @@ def granian_logs_as_we_do() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def migrated_clusters(request, tmp_path_factory) -> MigratedClusters:
     """Return what makes migrated servers of a test's own, of the version that is tested."""
-    chosen = request.config.getoption("--postgres")
-    bin_dir = debian_bin_dir() if chosen == "15" else None
-    assert chosen == "18" or bin_dir is not None, "Debian's PostgreSQL is not installed"
     own = tmp_path_factory.getbasetemp()
-    return MigratedClusters(own.parent if is_xdist_worker(request) else own, bin_dir)
+    home = own.parent if is_xdist_worker(request) else own
+    return MigratedClusters(home, bin_dir_of(request.config))
 
 
 @pytest.fixture(scope="session")
@@ -213,12 +211,13 @@ def postgres_url(request, tmp_path_factory) -> Iterator[str]:
             migrated_with_template(url)
             yield url
         return
-    # Passwords set from now on take one round of hashing at each connection, not 4,096.
-    quick = {} if request.config.getoption("--postgres") == "15" else {"scram_iterations": "1"}
+    clusters: MigratedClusters = request.getfixturevalue("migrated_clusters")
     # Commits are not flushed, but they are in PostgreSQL's hands when they are answered: a test
     # that kills a backend loses nothing.
-    with request.getfixturevalue("migrated_clusters").server(
-        tmp_path_factory.mktemp("postgres"), settings=BY_THE_TESTS_ALONE | quick, durable=False
+    with clusters.server(
+        tmp_path_factory.mktemp("postgres"),
+        settings=BY_THE_TESTS_ALONE | clusters.quick,
+        durable=False,
     ) as server:
         yield server.url
 

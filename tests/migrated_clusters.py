@@ -26,6 +26,14 @@ class MigratedClusters:
     home: Path
     bin_dir: Path | None
 
+    @property
+    def quick(self) -> dict[str, str]:
+        """Settings by which new passwords take one round of hashing at each connection, not 4,096.
+
+        Of the wheel's alone: PostgreSQL 15 has no choice.
+        """
+        return {} if self.bin_dir else {"scram_iterations": "1"}
+
     def server(self, data_dir: Path, **more: Any) -> EmbeddedPostgres:
         """Return a server, not started, on a copy in a directory; `more` is EmbeddedPostgres's."""
         made = self._made()
@@ -47,12 +55,10 @@ class MigratedClusters:
         return made
 
     def _make(self, data_dir: Path) -> None:
-        # Passwords take one round of hashing at each connection, not 4,096 (15 has no choice).
-        quick = {} if self.bin_dir else {"scram_iterations": "1"}
         with EmbeddedPostgres(
-            data_dir, bin_dir=self.bin_dir, settings=quick, durable=False
+            data_dir, bin_dir=self.bin_dir, settings=self.quick, durable=False
         ) as server:
-            if quick:
+            if self.quick:
                 password = urlsplit(server.url).password
                 run(server.url, f"alter role current_user password '{password}'")
             migrated_with_template(server.url)

@@ -11,8 +11,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from service.cli.dev.postgres import EmbeddedPostgres, debian_bin_dir
+from service.cli.dev.postgres import EmbeddedPostgres
 from service.cli.dev.postgres.processes import is_foreign
+from tests.chosen_postgres import bin_dir_of
 from tests.databases import migrated
 from tests.faults.clusters import check_log, settled, unnumbered
 from tests.patience import eventually
@@ -56,8 +57,7 @@ class SmallDisk:
 @pytest.fixture
 def server(request, tmp_path) -> Iterator[EmbeddedPostgres]:
     """Return a stopped server whose directory may be placed on a disk of its own."""
-    old = request.config.getoption("--postgres") == "15"
-    bin_dir = debian_bin_dir() if old else None
+    bin_dir = bin_dir_of(request.config)
     server = EmbeddedPostgres(tmp_path / "postgres", bin_dir=bin_dir, settings=SETTINGS)
     yield server
     server.shutdown_abruptly()  # one that has run out of disk takes its time

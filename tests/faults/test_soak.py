@@ -2,7 +2,7 @@
 
 import secrets
 
-from service.cli.dev.postgres import debian_bin_dir
+from tests.chosen_postgres import bin_dir_of
 from tests.faults.clusters import folder_for_all
 from tests.soak.history import History
 from tests.soak.run import soak
@@ -14,7 +14,6 @@ PAUSE_SECONDS_MAX = 0.15
 
 async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
     """What was acknowledged is in the ledger once, read models agree, nothing is left behind."""
-    chosen = request.config.getoption("--postgres")
     seed, history = secrets.randbelow(10**6), History()
     with folder_for_all() as home:
         figures = await soak(
@@ -22,7 +21,7 @@ async def test_nothing_is_lost_or_doubled_in_a_minute_of_kills(request):
             history,
             seconds=SECONDS,
             seed=seed,
-            bin_dir=debian_bin_dir() if chosen == "15" else None,
+            bin_dir=bin_dir_of(request.config),
             pause_seconds_max=PAUSE_SECONDS_MAX,
         )
     assert figures["acknowledged"] > 0, figures
