@@ -15,6 +15,7 @@ from service.ledger.rebuild import build as building
 from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.session import rebuild_session
 from service.ledger.rebuild.swap import MadeBy, swap
+from service.ledger.sql import queries
 from tests.patience import eventually
 from tests.projections.history import History, number_all
 from tests.projections.rebuilding import Hammering, model, quiet, rebuild, rollback, verify
@@ -27,8 +28,9 @@ select c.relname, i.indexrelid::regclass::text as index, pg_get_indexdef(i.index
     k.conname, pg_get_constraintdef(k.oid) as enforced, c.relacl::text, c.reloptions::text,
     pg_get_userbyid(c.relowner) as owner,
     (
-        select json_object_agg(a.attname, a.attoptions order by a.attname) from pg_attribute as a
-        where a.attrelid = c.oid and a.attoptions is not null
+        select json_object_agg(a.attname, o.option order by a.attname, o.option)
+        from pg_attribute as a, unnest(a.attoptions) as o (option)
+        where a.attrelid = c.oid and o.option not like 'pg_attver=%'
     )::text as columns
 from pg_class as c
 join pg_index as i on i.indrelid = c.oid
@@ -84,6 +86,21 @@ async def test_a_rebuilt_table_has_indexes_rights_and_owner_of_the_old_one(
         await rebuild(database_url, model(world, name))
     assert len(before) == 10
     assert owner.execute(SHAPE).fetchall() == before
+
+
+def test_marks_that_postgresql_keeps_in_a_column_are_not_its_options(owner):
+    """PostgreSQL 15.20 and 17.12 keep one there of each column, which is of its table alone."""
+    owner.execute("alter table live.claim_list alter column stage set (n_distinct_inherited = 9)")
+    owner.execute("create schema marked")
+    owner.execute(
+        "create view marked.pg_attribute as select attrelid, attnum, attname, attisdropped,"
+        " attoptions || array['pg_attver=26472272'] as attoptions from pg_catalog.pg_attribute"
+    )
+    columns = queries("service.ledger.rebuild").table_columns.on("live").replace("$1", "%s")
+    plainly = owner.execute(columns, ["live.claim_list"]).fetchall()
+    owner.execute("set search_path = marked, pg_catalog")
+    assert owner.execute(columns, ["live.claim_list"]).fetchall() == plainly
+    assert ("stage", "n_distinct=100, n_distinct_inherited=9") in plainly
 
 
 async def test_wrong_rows_are_named_and_mended(world, claims, owner, database_url):

@@ -127,11 +127,14 @@ from pg_namespace as n, aclexplode(n.nspacl) as a
 where n.nspname = $1 and a.privilege_type = 'USAGE' and a.grantee <> n.nspowner
 
 -- name: table_columns
--- The columns of a table that ANALYZE has options for, which LIKE does not copy.
-select quote_ident(attname) as name, array_to_string(attoptions, ', ') as options
-from pg_attribute
-where attrelid = to_regclass($1) and attoptions is not null and not attisdropped
-order by attnum
+-- The columns of a table that ANALYZE has options for, which LIKE does not copy. PostgreSQL keeps marks of
+-- its own beside them (`pg_attver`, from 15.20 and 17.12 on), which are one table's alone.
+select quote_ident(a.attname) as name, string_agg(o.option, ', ') as options
+from pg_attribute as a
+cross join lateral unnest(a.attoptions) as o (option)
+where a.attrelid = to_regclass($1) and not a.attisdropped and starts_with(o.option, 'n_distinct')
+group by a.attnum, a.attname
+order by a.attnum
 
 -- name: table_facts
 -- Whose a table is, and its storage options, which LIKE does not copy; no row: no such table.
