@@ -46,9 +46,11 @@ default of `--as` is `CLAIM_LEDGER_STAFF`, and on a `dev` its own member of the 
 needs nobody while the team is empty, and then records `system:installation`. `audit check`,
 `audit keygen`, `audit verify` and `keys-at-rest keygen` name nobody.
 
-**Output and exit codes.** A command that checks something begins with a verdict, `OK: …` or
-`WRONG: …`. A refusal exits with 1: it is one line on stderr, or with `--json` the error envelope on
-stdout. A usage error exits with 2.
+**Output and exit codes.** A command that checks something begins with a verdict: `OK: …` (exit
+code 0), `WRONG: …` (1), or `NOT JUDGED: …` (3). The last is of a standby that has not replayed all
+that was published: nothing is wrong with what it has, and whether the rest is late or lost, only
+the primary shows. A refusal exits with 1: it is one line on stderr, or with `--json` the error
+envelope on stdout. A usage error exits with 2.
 """
 _SETTINGS: Final = """\
 # Settings

@@ -16,7 +16,7 @@ from uuid import UUID
 import click
 import msgspec
 
-from service.cli.verdict import Findings, Told
+from service.cli.verdict import Told
 from service.core.clock import timestamp
 from service.core.errors import Refusal
 from service.core.invisible_characters import visible
@@ -109,10 +109,10 @@ def show(answer: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def print_answer(answer: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print an answer; exit with 1 if it is Findings."""
+    """Print an answer; exit with the code of its verdict, unless that is 0."""
     show(answer, as_json=as_json)
-    if isinstance(answer, Findings):
-        sys.exit(1)
+    if isinstance(answer, Told) and answer.exit_code:
+        sys.exit(answer.exit_code)
 
 
 def _labelled(answer: Mapping[str, Any]) -> Mapping[str, Any]:

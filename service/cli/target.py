@@ -21,9 +21,11 @@ from service.cli.dev.state import FACTS, DevState
 from service.cli.options import as_option, json_option
 from service.cli.outage import why
 from service.cli.output import print_answer, refuse
+from service.cli.verdict import Unjudged
 from service.core import logs
 from service.core.errors import Refusal, invalid
 from service.core.forked_processes import NO_SPARES, Spares
+from service.evidence.checkpoints.behind import Behind
 from service.ledger.database import LedgerError
 from service.ledger.encryption import KeyGone, KeyUnknown
 from service.ledger.events import Cause, Unreadable
@@ -168,7 +170,11 @@ async def _run(call: _Call, settings: Settings, options: Mapping[str, object]) -
         person = call.person or settings.staff
         actor = await _actor(call.named, person, service)
         cause = Cause(actor, service.new_id("req", service.clock()))
-        return await call.command(Target(service, cause, person, call.spares), **options)
+        try:
+            return await call.command(Target(service, cause, person, call.spares), **options)
+        except Behind as error:
+            fields = {"ok": None, "ledger": error.ledger, "behind": error.size}
+            return Unjudged(fields, str(error))
 
 
 async def _actor(named: Named, email: str | None, service: Service) -> str:

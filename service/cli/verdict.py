@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from service.core.counted import counted
 
@@ -22,6 +22,8 @@ class Told(Fields):
     `labels` are what people read in the place of fields' names.
     """
 
+    exit_code: ClassVar[int] = 0
+
     def __init__(
         self,
         fields: Mapping[str, Any],
@@ -36,10 +38,23 @@ class Told(Fields):
 class Findings(Told):
     """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
+    exit_code = 1
+
     def __init__(
         self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
     ) -> None:
         super().__init__(fields, f"WRONG: {verdict}", labels)
+
+
+class Unjudged(Told):
+    """An answer that neither is well nor wrong, as far as can be known here: exit code 3."""
+
+    exit_code = 3
+
+    def __init__(
+        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
+    ) -> None:
+        super().__init__(fields, f"NOT JUDGED: {verdict}", labels)
 
 
 class Fine(Told):

@@ -44,6 +44,9 @@ class Countersigned(NamedTuple):
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a log is what was signed.
 
+    - `ok` is that nothing is wrong with what there is. `behind` is None, or on a standby the size
+      of the largest checkpoint known from elsewhere that it has not replayed: then nobody can tell
+      there whether the rest is lost.
     - `size` is the number of events of the log and `root` the hash over them (base64), both up to
       the fault if there is one.
     - `events` is the number of events that were read and verified. It is smaller than `size` for an
@@ -82,6 +85,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     actors_fault: str | None = None
     unproven_actors: int = 0
     countersigned: Countersigned = Countersigned()
+    behind: int | None = None
 
     @classmethod
     def of(
@@ -98,11 +102,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
         lineages: int = 0,
         set_aside: Collection[int] = (),
         countersigned: Countersigned | None = None,
+        behind: int = 0,
         fault: Fault | None = None,
     ) -> Self:
         """Make one: `ok` is that there is no fault; `set_aside` has a size for each.
 
-        `events` None: all of the log was read.
+        `events` None: all of the log was read. `behind` 0: it has all that is known from elsewhere.
         """
         return cls(
             ledger=ledger,
@@ -118,6 +123,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
             set_aside=len(set_aside),
             set_aside_size=max(set_aside, default=None),
             countersigned=countersigned or Countersigned(),
+            behind=behind or None,
             position=fault.position if fault else None,
             fault=fault.sentence if fault else None,
         )

@@ -18,7 +18,7 @@ from tests.faults.clusters import (
     unnumbered,
 )
 from tests.mail.mail_server import MailServer
-from tests.world import STAFF, TEAM
+from tests.world import STAFF, TEAM, World
 
 
 @dataclass
@@ -31,6 +31,7 @@ class Replica:
     entity_id: str
     claims: list[str]
     signed: int
+    world: World
 
     async def told(self, code: int, *arguments: str | Path) -> dict[str, Any]:
         """Run a command, which must exit with a code; return its answer."""
@@ -67,7 +68,7 @@ async def replica(
             claims.append((await partner.claim(entity_id, "waiting")).json()["claim_id"])
             await followed(source, cluster)
             cluster.execute("select pg_wal_replay_pause()", superuser=True)
-        yield Replica(installation, cluster, partner.partner_id, entity_id, claims, signed)
+        yield Replica(installation, cluster, partner.partner_id, entity_id, claims, signed, world)
 
 
 async def test_evidence_rests_on_the_newest_checkpoint(replica, tmp_path):
@@ -112,10 +113,22 @@ async def test_what_has_to_write_begins_nothing(replica, tmp_path):
     assert why == f"live: nothing is removed: {STANDBY}"
 
 
-async def test_what_only_reads_does_so(replica):
-    """Verification, and look-ups; what builds tables does not."""
+async def test_what_only_reads_does_so(replica, tmp_path):
+    """Verification, and look-ups; what builds tables does not.
+
+    Once it is behind what is published, nobody can tell there whether the rest is late or lost.
+    """
     assert (await replica.told(0, "audit", "verify"))["ok"]
     for command in ("documents verify", "keys-at-rest verify", "privacy find x@example.com"):
         await replica.told(0, *command.split())
     for command in ("audit replay --ledger live", "projections verify"):
         assert "ReadOnlySQLTransactionError" in await replica.refused(*command.split())
+    published = (await replica.world.service.checkpoints("live").make()).checkpoint.size
+    assert published > replica.signed + 1, "the replica does not replay"
+    verdict = await replica.told(3, "audit", "verify")
+    assert (verdict["ok"], verdict["ledger"], verdict["behind"]) == (None, "live", published)
+    assert verdict["size"] == replica.signed + 1
+    asked = ("--claim", replica.claims[0], "--from", "2020-01-01", "--to", "2100-01-01")
+    late = await replica.told(3, "audit", "report", *asked, "--out", tmp_path / "report")
+    assert late == {"ok": None, "ledger": "live", "behind": published}
+    assert not (tmp_path / "report").exists()

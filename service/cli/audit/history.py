@@ -17,8 +17,9 @@ from service.cli.audit.evidence_file import (
 from service.cli.options import WholeNumber, ledger_option
 from service.cli.output import Blocks
 from service.cli.target import Target, team_command
-from service.cli.verdict import Fields, Findings, listed
+from service.cli.verdict import Fields, Findings, Unjudged, listed
 from service.core.errors import Refusal
+from service.evidence.checkpoints.behind import Behind, behind
 from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.export.format import LINE_BYTES_MAX, EvidenceFault
 from service.evidence.proofs.timeline import ProofTooLarge, SignedLedger, prove_history
@@ -82,7 +83,8 @@ async def history(
     without a position has committed and is not numbered yet. Hashes of secrets are left out. Exits
     with 1 where an event is not the one that was hashed or signed, where no checkpoint covers it
     yet and this service did not write it, or where a ledger's newest published checkpoint is not
-    stored: then events may be gone, also all that named the id.
+    stored: then events may be gone, also all that named the id. On a standby that has not replayed
+    that checkpoint yet, it exits with 3: `behind` says which, and later events may be missing.
     """
     asked = _Asked(subject_id, [ledger] if ledger else LEDGERS, limit)
     return await _proved(target, asked, prove, force=force)
@@ -120,7 +122,7 @@ async def _proved(target: Target, asked: _Asked, prove: Path | None, *, force: b
     last = {name: position for name, position in named if position is not None}
     if not last:
         shown = await _timeline(target, asked)
-        if isinstance(shown, Findings):
+        if isinstance(shown, Findings | Unjudged):
             return shown
         raise await _nothing(ledgers, asked)
     at = ledgers[0]
@@ -154,12 +156,12 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
     subject, names, limit = asked
     ledgers = [ledger for ledger in target.service.ledgers if ledger.name in names]
     found = await read_history(ledgers, subject, limit)
-    rests, faults = [], list[Fields]()
+    rests, faults, late = [], list[Fields](), list[Behind]()
     signed = dict.fromkeys(names, 0)
     for ledger in ledgers:
         mine = [one for one in found.entries if one.ledger == ledger.name]
         try:
-            rests_on = await _footing(target, ledger, mine)
+            rests_on = await _footing(target, ledger, mine, late)
             signed[ledger.name] = rests_on.size
             rests.append({"ledger": ledger.name, **rests_on.shown()})
         except LogFault as error:
@@ -169,27 +171,38 @@ async def _timeline(target: Target, asked: _Asked) -> Fields:
         except UnboundEvent as error:  # the lineages tell which checkpoints were published
             said = f"{error}: {NOT_OURS}"
             faults.append({"ledger": ledger.name, "position": None, "fault": said})
-    if not found.entries and not faults:
+    if not found.entries and not faults and not late:
         raise await _nothing(ledgers, asked)
     answer: Fields = {
         "id": subject,
         "is_cut": found.is_cut,
         "rests_on": rests,
         **({"faults": faults} if faults else {}),
+        **({"behind": [{"ledger": one.ledger, "size": one.size} for one in late]} if late else {}),
         "events": Blocks(_row(entry, signed[entry.ledger]) for entry in found.entries),
     }
     wrong = [f"{one['ledger']}: {one['fault']}" for one in faults]
-    return Findings(answer, listed(wrong)) if faults else answer
+    if wrong:
+        return Findings(answer, listed(wrong))
+    lacking = {one.ledger: one.size for one in late}
+    return Unjudged(answer, behind(lacking)) if lacking else answer
 
 
-async def _footing(target: Target, ledger: Ledger, entries: Sequence[TimelineEntry]) -> Footing:
+async def _footing(
+    target: Target, ledger: Ledger, entries: Sequence[TimelineEntry], late: list[Behind]
+) -> Footing:
     """Return what a ledger's events rest on; raises LogFault, LedgerForked, and UnboundEvent.
 
     Where no checkpoint vouches for one, its MAC has to. The newest published checkpoint has to be
-    stored, also where there is no event: whoever cut the log back removed those that said so.
+    stored, also where there is no event: whoever cut the log back removed those that said so. A
+    standby that is behind it is added to `late`, and the newest that it has takes its place.
     """
     keys = target.service.settings.checkpoint_keys or ()
-    published = await target.service.checkpoints(ledger.name).newest_published()
+    try:
+        published = await target.service.checkpoints(ledger.name).newest_published()
+    except Behind as error:
+        late.append(error)
+        published = error.reached
     used = {one.position: one.leaf for one in entries if one.position is not None}
     found = await footing(ledger, keys, used, published)
     for entry in entries:

@@ -9,6 +9,7 @@ from typing import Final
 from service.cli.audit.evidence_file import written
 from service.evidence.verdict import Verdict
 
+_BYTES_MAX: Final = 1 << 16
 READABLE: Final = 0o644
 """The node exporter runs as a user of its own."""
 
@@ -16,7 +17,9 @@ READABLE: Final = 0o644
 def write_metrics(path: Path, verdicts: Iterable[Verdict], at: datetime) -> None:
     """Write a gauge for each ledger that was verified, and when; replaces the file at once.
 
-    Raises ClickException where it cannot be written.
+    Of a ledger that could not be judged, what the file said of both stays: a standby that is behind
+    for ever becomes an old verification, and where there was none, one of 1970. Raises
+    ClickException where it cannot be written.
     """
     lines = [
         "# HELP claim_ledger_verification_failed 1 where the last `audit verify` found a fault.",
@@ -28,10 +31,26 @@ def write_metrics(path: Path, verdicts: Iterable[Verdict], at: datetime) -> None
     ]
     for verdict in verdicts:
         labels = f'{{ledger="{verdict.ledger}"}}'
-        lines.append(f"claim_ledger_verification_failed{labels} {int(not verdict.ok)}")
+        judged = [
+            f"claim_ledger_verification_failed{labels} {int(not verdict.ok)}",
+            f"claim_ledger_verified_at_seconds{labels} {at.timestamp():.0f}",
+        ]
+        if verdict.ok and verdict.behind is not None:
+            judged = _said(path, judged) or [f"claim_ledger_verified_at_seconds{labels} 0"]
+        lines += judged
         if verdict.actor_faults is not None:
             lines.append(f"claim_ledger_verified_actor_faults{labels} {verdict.actor_faults}")
-        lines.append(f"claim_ledger_verified_at_seconds{labels} {at.timestamp():.0f}")
     with written(path, force=True) as file:
         file.write("".join(f"{line}\n" for line in lines).encode())
         os.fchmod(file.fileno(), READABLE)
+
+
+def _said(path: Path, lines: Iterable[str]) -> list[str]:
+    """Return what the file has in the place of such lines; nothing where it cannot be read."""
+    names = {line.partition(" ")[0] for line in lines}
+    try:
+        with path.open("rb") as file:
+            said = file.read(_BYTES_MAX).decode().splitlines()
+    except (OSError, ValueError):
+        return []
+    return [line for line in said if line.partition(" ")[0] in names]

@@ -22,11 +22,12 @@ from service.cli.options import ledger_option
 from service.cli.output import print_answer
 from service.cli.target import Environment, Run, Target, team_command
 from service.cli.terminal import progress, warn
-from service.cli.verdict import Fields, Findings, Fine, Told, ago, listed
+from service.cli.verdict import Fields, Findings, Fine, Told, Unjudged, ago, listed
 from service.core.counted import counted
 from service.core.errors import Refusal
 from service.core.processors import processors
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.behind import behind
 from service.evidence.demands import Demands
 from service.evidence.export.export_verifier import verify_export
 from service.evidence.export.format import EvidenceFault
@@ -170,6 +171,10 @@ async def verify(
     are kept of the tree, are those of the events. It warns of dates of checkpoints that cannot be
     right, which nobody signs.
 
+    On a standby that has not replayed all that was published, what it has is verified; `behind` is
+    the size of the checkpoint that it lacks, `ok` is null, and the exit code is 3: whether the rest
+    is late or lost, only the primary shows.
+
     `published` counts the published checkpoints that the log was compared with: without any, all
     evidence is the database's own. `lost_checkpoints`, in JSON `set_aside`, are those of events
     that a later lineage names as lost. An export of a part proves that part: `from`, `entity` and
@@ -271,6 +276,9 @@ def _verdict(
     faults += [unwritten] if unwritten else []
     if faults:
         return listed(faults)
+    lacking = {one.ledger: one.behind for one in verdicts if one.behind is not None}
+    if lacking:
+        return f"{behind(lacking)}; what it has is as it was signed"
     events = sum(one.events for one in verdicts)
     parts = [counted(len(verdicts), "ledger"), counted(events, "event"), more]
     published = [one.published for one in verdicts if one.published is not None]
@@ -292,14 +300,15 @@ def answer_of(
     explained: ExplainedActors | None = None,
     unwritten: str | None = None,
 ) -> Told:
-    """Return the first faulty ledger, or else the live one; list all if there are several.
+    """Return the first faulty ledger, or one not judged, or the live one; list several.
 
     `more` is said of logs that are as they were signed. `explained` is None where no actor was
     checked. `unwritten` is why the file of `--metrics` could not be written.
     """
     faulty = [verdict for verdict in verdicts if not _is_fine(verdict, explained)]
+    late = [verdict for verdict in verdicts if verdict.behind is not None]
     live = [verdict for verdict in verdicts if verdict.ledger == "live"]
-    shown = (faulty or live or verdicts)[0]
+    shown = (faulty or late or live or verdicts)[0]
     answer = _fields(shown, explained)
     if shown.ok:
         del answer["position"], answer["fault"]
@@ -310,14 +319,18 @@ def answer_of(
     if unwritten is not None:
         answer |= {"ok": False, "metrics_fault": unwritten}
     told = _verdict(verdicts, more, explained, unwritten)
-    return (Findings if faulty or unwritten else Fine)(answer, told, _LABELS)
+    kind = Findings if faulty or unwritten else Unjudged if late else Fine
+    return kind(answer, told, _LABELS)
 
 
 def _fields(verdict: Verdict, explained: ExplainedActors | None) -> Fields:
     """Return a verdict's fields, with `ok`, which people look for, first."""
     names = ("ledger", "size", "root", "checkpoints", "published", "lineages")
     names += ("set_aside", "set_aside_size", "position", "fault")
-    fields: Fields = {"ok": _is_fine(verdict, explained)}
+    is_fine = _is_fine(verdict, explained)
+    fields: Fields = {"ok": None if is_fine and verdict.behind is not None else is_fine}
+    if verdict.behind is not None:
+        fields["behind"] = verdict.behind
     fields |= {name: getattr(verdict, name) for name in names} | fields_of(verdict.countersigned)
     if verdict.unproven_actors:
         fields["unproven_actors"] = verdict.unproven_actors

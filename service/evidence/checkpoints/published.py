@@ -191,18 +191,24 @@ class PublishedHistory:
         return size
 
     async def newest(
-        self, begun: Sequence[LineageBegun], origin: str, stored: Sequence[int]
+        self,
+        begun: Sequence[LineageBegun],
+        origin: str,
+        stored: Sequence[int],
+        *,
+        only_stored: bool = False,
     ) -> Checkpoint | None:
         """Return the newest published checkpoint of an origin that binds the log, if there is one.
 
-        What comes before one that is also `stored` (sizes, largest first) is not listed.
+        What comes before one that is also `stored` (sizes, largest first) is not listed; with
+        `only_stored`, nor is what follows it.
         """
         found, behind = self._check(begun), 0
         for size in stored:
             if not found.sets_aside(origin, size) and await self.has(origin, size):
                 behind = size
                 break
-        there = [behind, *await self.sizes(origin, behind=behind)]
+        there = [behind, *([] if only_stored else await self.sizes(origin, behind=behind))]
         binding = [size for size in there if size and not found.sets_aside(origin, size)]
         published = await self.get(origin, binding[-1]) if binding else None
         return None if published is None else published[0]

@@ -21,6 +21,7 @@ from service.core.counted import counted
 from service.core.ids import NewId, new_id
 from service.evidence.authorisation import Unsound, sound_lineages
 from service.evidence.checkpoint import Checkpoint
+from service.evidence.checkpoints.behind import Behind
 from service.evidence.checkpoints.finding import refuse_found
 from service.evidence.checkpoints.lineage import begin_first, is_numbered, lineages
 from service.evidence.checkpoints.log_tree import (
@@ -35,6 +36,8 @@ from service.evidence.checkpoints.stored import KeyMissing, StoredCheckpoint, St
 from service.evidence.checkpoints.unbound import refuse_unbound
 from service.evidence.countersigners import NOBODY, Countersigners
 from service.evidence.note import NoteKey
+from service.facts.lineages import LineageBegun
+from service.ledger.following.status import STANDBY, read_only
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import HASH_BYTES, CompactRange
 from service.ledger.sequencer import Sequencer
@@ -149,15 +152,36 @@ class Checkpoints:
         """Return the newest published checkpoint that binds the log; None without an archive.
 
         It was stored before it was published: a log that does not have it lost it. Raises
-        ArchiveUnavailable, and LedgerForked if the log does not know what was published.
+        ArchiveUnavailable, LedgerForked if the log does not know what was published, and Behind on
+        a standby that does not have it, or does not know it, yet.
         """
         if not self.keys or not self.published.has_archive:
             return None
+        is_standby = await read_only(self.ledger) == STANDBY
         await self.check_archive()
-        begun = await self.published.known(await lineages(self.ledger))
+        begun = await lineages(self.ledger)
+        if is_standby and (unknown := await self.published.unknown_origins(begun)):
+            size = await self.published.last(unknown[-1])
+            raise Behind(self.ledger.name, size, await self._newest(begun, only_stored=True))
+        begun = await self.published.known(begun)
+        newest = await self._newest(begun)
+        if is_standby and newest is not None:  # what is stored is read again, after the archive
+            stored = await self._newest(begun, only_stored=True)
+            ages = [one.origin for one in begun]
+            first, last = [
+                (ages.index(one.origin), one.size) if one else (-1, 0) for one in (stored, newest)
+            ]
+            if first < last:
+                raise Behind(self.ledger.name, newest.size, stored)
+        return newest
+
+    async def _newest(
+        self, begun: list[LineageBegun], *, only_stored: bool = False
+    ) -> Checkpoint | None:
         for one in reversed(begun):
             stored = await self._stored.two_largest(one.origin)
-            if (found := await self.published.newest(begun, one.origin, stored)) is not None:
+            found = await self.published.newest(begun, one.origin, stored, only_stored=only_stored)
+            if found is not None:
                 return found
         return None
 

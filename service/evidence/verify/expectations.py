@@ -100,7 +100,8 @@ async def published_evidence(
 class Expected(NamedTuple):
     """What is expected of a log when it has `size` events: that root, or else a known fault.
 
-    `tree` is the compact range that the database stores beside a checkpoint, if it does.
+    `tree` is the compact range that the database stores beside a checkpoint, if it does. Where
+    `may_be_behind`, a log that is shorter need not have lost anything.
     """
 
     size: int
@@ -108,6 +109,7 @@ class Expected(NamedTuple):
     sentence: str
     origin: str = ""
     tree: bytes | None = None
+    may_be_behind: bool = False
 
 
 class Expectations:
@@ -118,12 +120,18 @@ class Expectations:
         ledger: str,
         evidence: Evidence,
         lineages: Lineages,
+        *,
+        is_standby: bool = False,
     ) -> None:
-        """Expect nothing yet: `take` adds what is stored, and `end` what else there is."""
+        """Expect nothing yet: `take` adds what is stored, and `end` what else there is.
+
+        A standby may not have replayed yet what is known from elsewhere.
+        """
         self._ledger = ledger
         self._evidence = evidence
         self._keys = evidence.keys
         self._lineages = lineages
+        self._is_standby = is_standby
         self._opened: dict[str, Checkpoint] = {}
         self._stored: set[tuple[str, int]] = set()
         self._sound: list[Expected] = []
@@ -134,6 +142,8 @@ class Expectations:
         """Origin and size of sound checkpoints that a later lineage says are of lost events."""
         self.published = None if evidence.published is None else 0
         """How many sound ones of this installation were published; None: there is no archive."""
+        self.behind = 0
+        """The size of the largest that a standby's database does not have, or know, yet."""
 
     def take(self, rows: Iterable[Row]) -> None:
         """Take the next stored checkpoints.
@@ -179,7 +189,8 @@ class Expectations:
         if (checkpoint.origin, checkpoint.size) != (origin, size):
             return [broken(size, f"{what} holds the note of another one.")]
         self._stored.add((origin, size))
-        return [one._replace(tree=row["tree"]) for one in self._binding(what, checkpoint)]
+        bound = self._binding(what, checkpoint, is_stored=True)
+        return [one._replace(tree=row["tree"]) for one in bound]
 
     def _of_published(self, note: ReadNote) -> Iterable[Expected]:
         what = f"The published checkpoint of {counted(note.size, 'event')}"
@@ -199,7 +210,10 @@ class Expectations:
         has_begun = any(one.origin == note.origin for one in self._lineages.begun)
         # What a later lineage says is lost binds nothing, and a restore may have lost its row.
         if expected and not is_kept and has_begun:
-            expected.append(broken(note.size, f"{what} is missing from the database."))
+            if self._is_standby and note.size > max(self._sizes[note.origin], default=0):
+                self.behind = max(self.behind, note.size)
+            else:
+                expected.append(broken(note.size, f"{what} is missing from the database."))
         return expected
 
     def _of_given(self, given: Checkpoint | None) -> Iterable[Expected]:
@@ -215,19 +229,30 @@ class Expectations:
             return [broken(reach + 1, sentence)]
         return self._binding(what, given)
 
-    def _binding(self, what: str, checkpoint: Checkpoint) -> Iterable[Expected]:
-        """Return what a sound checkpoint requires of the log."""
+    def _binding(
+        self, what: str, checkpoint: Checkpoint, *, is_stored: bool = False
+    ) -> Iterable[Expected]:
+        """Return what a sound checkpoint requires of the log.
+
+        What is stored, a standby has with the events that it covers: only of others it may be
+        behind.
+        """
         origin, size, root = checkpoint
-        reach = self._lineages.reach(origin)
-        if reach is None:
+        may_be_behind = self._is_standby and not is_stored
+        expected = Expected(size, root, what, origin, may_be_behind=may_be_behind)
+        if self._lineages.reach(origin) is None:
             unknown = broken(size, f"{what} is of {origin}, which is no lineage of this log.")
+            if checkpoint.ledger != self._ledger:
+                return [unknown]
+            if may_be_behind:
+                self.behind = max(self.behind, size)
+                return [expected]
             # A log that was cut off may have lost its lineages too: its root shows where.
-            is_of_it = checkpoint.ledger == self._ledger
-            return [Expected(size, root, what, origin), unknown] if is_of_it else [unknown]
+            return [expected, unknown]
         if self._lineages.sets_aside(origin, size):
             self.set_aside.add((origin, size))
             return []
-        return [Expected(size, root, what, origin)]
+        return [expected]
 
     def _open(self, note: str | None) -> Checkpoint:
         """Open a note, once for all its copies; raises NoteInvalid."""

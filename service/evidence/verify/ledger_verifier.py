@@ -14,6 +14,7 @@ frequent.
 
 from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from functools import partial
 from typing import Final
 from uuid import UUID
@@ -38,7 +39,7 @@ from service.evidence.verify.published_streams import streams_fault
 from service.evidence.verify.rows import FIRST, Macs, log_rows
 from service.evidence.verify.walk import Found, Walk
 from service.evidence.verify.witnessed import witnessed
-from service.ledger.database import Connection, Database, RightMissing
+from service.ledger.database import Connection, Database, RightMissing, always
 from service.ledger.event_macs import EventKeys
 from service.ledger.merkle import EMPTY_ROOT
 from service.ledger.sql import queries
@@ -50,6 +51,7 @@ STATEMENT_SECONDS_MAX: Final = 3600.0
 _ROWS_MAX: Final = 256
 """Checkpoints read at once: at most 2 MiB."""
 _SQL = queries("service.evidence.verify")
+_SERVER = queries("service.ledger.following").status_read_only
 Confirm = Callable[[Connection, Judges, Walk, Advance], Awaitable[bool]]
 
 
@@ -80,7 +82,7 @@ async def verify_ledger(
             )
             if verdict.ok:
                 fault = before or await _around(
-                    connection, database, evidence, ids_are_kept=kept == [True]
+                    connection, database, evidence, verdict, ids_are_kept=kept == [True]
                 )
                 if fault is not None:
                     return verdict.with_fault(fault)
@@ -103,7 +105,12 @@ def _reading(database: Database, spares: Spares) -> Reading | None:
 
 
 async def _around(
-    connection: Connection, database: Database, evidence: Evidence, *, ids_are_kept: bool
+    connection: Connection,
+    database: Database,
+    evidence: Evidence,
+    verdict: Verdict,
+    *,
+    ids_are_kept: bool,
 ) -> Fault | None:
     """Return the first fault around a log that holds: in what is published, or what protects it.
 
@@ -111,11 +118,15 @@ async def _around(
     """
     schema = database.schema
     lineages = await lineages_of(connection, schema, evidence.keys)
+    comparable = evidence
+    if verdict.behind is not None:
+        within = [one for one in evidence.streams if one[1] <= verdict.size]
+        comparable = replace(evidence, streams=within)
     return (
         await leaves_fault(evidence, lineages)
         or await session_fault(connection, schema)
         or await public_ids_fault(connection, schema, waiting_alone=ids_are_kept)
-        or await streams_fault(connection, schema, evidence, lineages)
+        or await streams_fault(connection, schema, comparable, lineages)
         or await nodes_fault(connection, database)
     )
 
@@ -139,8 +150,9 @@ async def verify(
 
     The rows are walked through one by one, unless `confirm` says that all of them hold.
     """
+    server = always(await connection.fetchrow(_SERVER.on(schema)))  # as the snapshot is taken
     lineages = await lineages_of(connection, schema, evidence.keys)
-    expectations = Expectations(schema, evidence, lineages)
+    expectations = Expectations(schema, evidence, lineages, is_standby=server["is_standby"])
     stored = await connection.cursor(_SQL.checkpoints.on(schema))
     while rows := await stored.fetch(_ROWS_MAX):
         expectations.take(rows)
@@ -177,6 +189,7 @@ async def verify(
             published=expectations.published,
             lineages=len(lineages.begun),
             set_aside=[size for _, size in expectations.set_aside],
+            behind=max(expectations.behind, walk.behind),
             fault=fault,
         )
         if accounts is None or found is not None:

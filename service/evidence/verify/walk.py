@@ -39,6 +39,8 @@ class Walk:
         self.held: set[tuple[str, int]] = set()
         self.last_held = Held()
         self.unplaced: Fault | None = None
+        self.behind = 0
+        """The size of the largest checkpoint that a standby's log has not come to."""
         self.expected = expected
         self._ahead = list(reversed(expected))
 
@@ -64,10 +66,13 @@ class Walk:
         """Return the fault if something was expected beyond the end of the log."""
         size = self.rows.size
         for expected in reversed(self._ahead):
-            if expected.root is not None:
+            if expected.root is not None and expected.may_be_behind:
+                self.behind = expected.size
+            elif expected.root is not None:
                 missing = f"The log ends at position {size}. {expected.sentence} covers more."
                 return Found(Fault(size + 1, missing))
-            self.unplaced = self.unplaced or Fault(size or None, expected.sentence)
+            else:
+                self.unplaced = self.unplaced or Fault(size or None, expected.sentence)
         return None
 
     def compare(self) -> Found | None:
