@@ -8,6 +8,7 @@ import click
 
 from service.cli.closed_streams import open_closed
 from service.cli.lazy import LazyGroup
+from service.cli.process_one import end_at_stop
 from service.cli.stdout_errors import Unwritten, forget, tell, watch_output
 from service.core.errors import Refusal
 
@@ -117,6 +118,7 @@ for _name, (_help, _modules) in _GROUPS.items():
 
 def main() -> None:
     """Run the command line; with `--json`, wrong usage is an object too, and exits with 2."""
+    end_at_stop()
     has_no_stdout = open_closed()
     watch_output()
     try:
