@@ -173,6 +173,23 @@ def test_a_certificate_that_cannot_be_made_costs_no_key(tmp_path):
     subprocess.run(verified, check=True)
 
 
+@pytest.mark.server
+def test_when_certificates_end_is_written_for_an_alert(tmp_path):
+    """A year from now; what was written stays where a certificate cannot be read."""
+    assert certificates(tmp_path, "one", "postgresql.internal") == 0
+    script, told = DEPLOY / "high_availability" / "certificate_ends.sh", tmp_path / "ends.prom"
+    subprocess.run([script, told, tmp_path / "one.crt", tmp_path / "authority.crt"], check=True)
+    before = told.read_text()
+    found = re.findall(r'^(\w+){certificate="(\w+).crt"} (\d+)$', before, re.MULTILINE)
+    made_at = (tmp_path / "one.crt").stat().st_mtime
+    days = {name: round((int(at) - made_at) / 86400) for _, name, at in found}
+    assert days == {"one": 365, "authority": 3650}
+    assert {metric for metric, *_ in found} == {"claim_ledger_certificate_ends_seconds"}
+    assert subprocess.run([script, told, tmp_path / "gone.crt"], check=False).returncode != 0
+    assert told.read_text() == before
+    assert [one.name for one in tmp_path.glob("ends*")] == [told.name]
+
+
 def certificates(folder: Path, *words: str) -> int:
     """Return what the script that makes the machines' certificates exits with."""
     script = DEPLOY / "high_availability" / "certificates.sh"

@@ -110,6 +110,10 @@ CASES: Mapping[str, Case] = {
         samples=2 * DAY + 1,
         minutes=10,
     ),
+    # Thirty days, and less or more than the case lasts.
+    "ClaimLedgerCertificateEnding": _gauge(
+        'certificate_ends_seconds{certificate="machine.crt"}', "2592000", "2600000"
+    ),
     "ClaimLedgerAuthenticationFailures": _requests(
         'route="/v1/claims", status="401", code="auth_bad_secret"', "0+11", "0+9"
     ),

@@ -42,6 +42,7 @@ def product_metrics() -> dict[str, set[str]]:
                 found[name] = labels | ({"le"} if name.endswith("_bucket") else set())
     for name in ("verification_failed", "verified_actor_faults", "verified_at_seconds"):
         found[f"claim_ledger_{name}"] = {"ledger"}
+    found["claim_ledger_certificate_ends_seconds"] = {"certificate"}
     for labels in found.values():
         # Which Prometheus adds, and where its operator finds the pods.
         labels.update({"job", "instance", "namespace", "pod", "container", "endpoint"})
