@@ -29,6 +29,8 @@ from tests.world import STAFF
 
 pytestmark = pytest.mark.followed
 
+TOLD = "the statements are those of the first test here: what parts tell each other is Python's"
+
 SQL = queries("service.ledger.rebuild")
 BUILT = "select count(*) from pg_class where relnamespace = to_regnamespace('live_next')"
 SESSIONS = """
@@ -108,6 +110,7 @@ async def test_parts_make_the_rows_that_one_process_makes(claim_list, owner, dat
     assert len(started) == 1 + 2
 
 
+@pytest.mark.any_postgres(TOLD)
 async def test_every_position_is_counted_once(claim_list, database_url, started):
     """Whichever part passes it last."""
     passed = []
@@ -194,6 +197,7 @@ async def test_an_event_that_cannot_be_decoded_is_that_of_one_process(
     assert len(started) == 2
 
 
+@pytest.mark.any_postgres(TOLD)
 async def test_each_skipped_event_is_told_once(claim_list, database_url, started, monkeypatch):
     """There may be as many as the log has: a process is told of those since its last turn."""
     told, send = [], Spare.send
