@@ -28,6 +28,7 @@ from typing import IO, Any, BinaryIO
 import prometheus_client.values
 
 import service.cli
+from service.evidence.note import NoteKey
 from tests.patience import PATIENCE_SECONDS
 from tests.processes import bind, die_with_parent
 
@@ -300,6 +301,7 @@ if __name__ == "__main__":
         if not name.startswith("service.cli.dev."):  # slow to import, and no command of a team's
             importlib.import_module(name)
     importlib.import_module("service.app.bootstrap")
+    NoteKey.generate("example.com/first")  # OpenSSL looks itself up at the first key of a process
     gc.freeze()
     with socket.socket(fileno=int(sys.argv[1])) as mine:
         _fork_for_each(mine)
