@@ -21,7 +21,7 @@ from service.app.bootstrap import Service
 from service.cli.dev.gcs.credentials import local_credentials
 from service.core.garbage import collector_paused, leave_out_what_is_there
 from tests.chosen_postgres import DEBIAN, WHEEL, bin_dir_of
-from tests.databases import TEMPLATE, cloned, migrated_with_template
+from tests.databases import TEMPLATE, cloned, migrated_with_template, on, run
 from tests.document_store import Documents, documents_on
 from tests.log_lines import log_plainly
 from tests.memory_ledger import memory_world
@@ -234,8 +234,13 @@ def citus(request) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def template(postgres_url) -> str:  # noqa: ARG001 - has it
-    """Return the name of a migrated database to clone."""
+def template(postgres_url) -> str:
+    """Return the name of a migrated database to clone.
+
+    The first session of a database leaves a file of its catalogs to those after it: a clone has it
+    from here, and its own first session takes half.
+    """
+    run(on(postgres_url, TEMPLATE), "select")
     return TEMPLATE
 
 

@@ -30,9 +30,10 @@ class MigratedClusters:
     def quick(self) -> dict[str, str]:
         """Settings by which new passwords take one round of hashing at each connection, not 4,096.
 
-        Of the wheel's alone: PostgreSQL 15 has no choice.
+        And the kernel copies a clone's files, an eighth cheaper than PostgreSQL. Of the wheel's
+        alone: PostgreSQL 15 has neither choice.
         """
-        return {} if self.bin_dir else {"scram_iterations": "1"}
+        return {} if self.bin_dir else {"scram_iterations": "1", "file_copy_method": "clone"}
 
     def server(self, data_dir: Path, **more: Any) -> EmbeddedPostgres:
         """Return a server, not started, on a copy in a directory; `more` is EmbeddedPostgres's."""
