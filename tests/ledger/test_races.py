@@ -91,7 +91,7 @@ async def test_64_approvals_of_one_link_make_one_connection(world, same_entity):
     """One approval wins, whatever entity it is for; the others find the link redeemed."""
     partner = await world.partner()
     live = world.service.modes["live"].connections
-    for _ in range(30 if same_entity else 5):
+    for _ in range(10 if same_entity else 3):
         first = await world.entity()
         entities = [first if same_entity else await world.entity() for _ in range(64)]
         answer = await partner.call("POST", "/connect-requests", json={"partner_user_id": "u"})
@@ -119,7 +119,8 @@ async def test_two_links_of_one_partner_connect_an_entity_once(world):
 async def test_no_claim_follows_its_disconnection(two_worlds):
     """In the order of appending and in that of the log, claims are made while connected alone.
 
-    Claims at two services race disconnections and new approvals, some hundreds of times.
+    Claims at two services race disconnections and new approvals, some hundreds of times. Where a
+    claim guards no connection, or takes no lock, one or two in each round follow a disconnection.
     """
     draw = random.Random(20260301)  # noqa: S311 - a seed, so that a failure comes again
     world, second = two_worlds
@@ -129,8 +130,8 @@ async def test_no_claim_follows_its_disconnection(two_worlds):
     codes: Counter[str] = Counter()
     rounds = 0
     # A busy machine mixes them unevenly: go on until both have happened often enough.
-    while rounds < 150 or min(codes["created"], codes["partner_disconnected"]) <= 100:
-        assert rounds < 1000, f"{codes}"
+    while rounds < 60 or min(codes["created"], codes["partner_disconnected"]) <= 40:
+        assert rounds < 400, f"{codes}"
         number, rounds = rounds, rounds + 1
         claims = [
             asyncio.create_task(_claim(partners[n % 2], entity_id, f"{number}-{n}", draw))
@@ -188,7 +189,7 @@ async def test_a_process_that_stands_still_writes_nothing_twice(two_worlds, monk
     assert created[0] == len(retried)
 
 
-async def test_forty_claims_of_a_megabyte_go_beside_small_ones(world, monkeypatch):
+async def test_claims_of_a_megabyte_go_beside_small_ones(world, monkeypatch):
     """No batch holds more than one of them, and at most one such batch runs at a time."""
     partner, entity_id = await world.connected()
     live = world.service.modes["live"]
@@ -216,9 +217,9 @@ async def test_forty_claims_of_a_megabyte_go_beside_small_ones(world, monkeypatc
         return live.claims.create(caller, request, len(msgspec.json.encode(body)))
 
     small = [create(f"small-{nr}") for nr in range(40)]
-    large = [create(f"large-{nr}", invoices=filler) for nr in range(40)]
+    large = [create(f"large-{nr}", invoices=filler) for nr in range(12)]
     made = await asyncio.gather(*large, *small)
-    assert len({one.claim_id for one in made}) == 80
+    assert len({one.claim_id for one in made}) == 52
     assert running_max == 1
     assert all(len(sizes) == 1 for sizes in batches if max(sizes) > 500_000)
     first_small = next(nr for nr, sizes in enumerate(batches) if max(sizes) < 500_000)
@@ -246,7 +247,7 @@ async def test_of_two_onboardings_of_one_business_one_finishes(world, shared):
     """Unfinished ones do not block each other; the second to finish is refused."""
     live = world.service.modes["live"].onboardings
     secrets = await world.service.secrets.get()
-    for number in range(10):
+    for number in range(4):
         tokens = []
         for side in "ab":
             partner = await world.partner()
