@@ -31,11 +31,11 @@ async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
     """
     world = documents.world
     history = History(documents, seed=11)
-    await history.run(120)
+    await history.run(90)
     await history.checked()
     half = await _all_numbered(world.service)
     then = {ledger.name: await _live(ledger) for ledger in world.service.ledgers}
-    await history.run(300)
+    await history.run(150)
     await history.checked()
     full = await _all_numbered(world.service)
     now = {ledger.name: await _live(ledger) for ledger in world.service.ledgers}
@@ -57,14 +57,31 @@ async def test_a_replay_is_the_state_of_its_moment(documents, database_url):
     assert listed == sorted((claim["claim_id"], claim["stage"]) for claim in shown)
 
 
-async def test_filters_show_related_rows(documents):
-    """A claim's entity, connection and documents; all of an entity; all of a partner."""
+async def test_filters_show_what_read_models_have_and_related_rows(documents):
+    """Of every claim, entity and partner: events that are not needed change no answer."""
     world = documents.world
-    history = History(documents, seed=12)
-    await history.run(150)
+    history = History(documents, seed=13)
+    await history.run(200)
     await history.checked()
     live = world.service.modes["live"].ledger
     size = (await _all_numbered(world.service))["live"]
+    everything = await _live(live)
+    asked = {
+        *(Wanted(claim_id=one["claim_id"]) for one in everything["claim_list"][:5]),
+        *(Wanted(entity_id=one["entity_id"]) for one in everything["entities"]),
+        *(Wanted(partner_id=one["partner_id"]) for one in everything["connections"]),
+        *(Wanted(claim_id=one["claim_id"]) for one in everything["claim_documents"][:3]),
+    }
+    assert len(asked) > 5
+    with every_row() as row:
+        for wanted in asked:
+            with row(wanted):
+                assert await _replayed(live, size, wanted) == await _live(live, wanted)
+    await _filters_show_related_rows(live, size)
+
+
+async def _filters_show_related_rows(live, size):
+    """A claim's entity, connection and documents; all of an entity; all of a partner."""
     everything = await _replayed(live, size)
     claim = everything["claim_list"][0]
     of_claim = await _replayed(live, size, Wanted(claim_id=claim["claim_id"]))
@@ -90,28 +107,6 @@ async def test_filters_show_related_rows(documents):
         live.database, size, Wanted(partner_id=claim["partner_id"]), _nothing
     )
     assert await compare(_each(of_partner["claim_list"]), theirs) == (0, [])
-
-
-async def test_events_that_are_not_needed_change_no_answer(documents):
-    """Of every claim, entity and partner a replay shows what its read models have."""
-    world = documents.world
-    history = History(documents, seed=13)
-    await history.run(200)
-    await history.checked()
-    live = world.service.modes["live"].ledger
-    size = (await _all_numbered(world.service))["live"]
-    everything = await _live(live)
-    asked = {
-        *(Wanted(claim_id=one["claim_id"]) for one in everything["claim_list"][:5]),
-        *(Wanted(entity_id=one["entity_id"]) for one in everything["entities"]),
-        *(Wanted(partner_id=one["partner_id"]) for one in everything["connections"]),
-        *(Wanted(claim_id=one["claim_id"]) for one in everything["claim_documents"][:3]),
-    }
-    assert len(asked) > 5
-    with every_row() as row:
-        for wanted in asked:
-            with row(wanted):
-                assert await _replayed(live, size, wanted) == await _live(live, wanted)
 
 
 async def test_a_time_chooses_the_last_position_that_happened_by_then(service):
