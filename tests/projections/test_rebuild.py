@@ -306,11 +306,11 @@ async def test_writers_and_readers_notice_nothing_of_rebuilds(world, claims, own
     Each claim that was answered is in the new table once.
     """
     async with Hammering(world, *claims) as people:
-        for _ in range(2):  # the second puts away the rows that the first has kept
-            for name in ("claim_list", "connections", "connect_links", "activity"):
-                done = await rebuild(database_url, model(world, name), if_equal=True)
-                assert done.compared.total == 0, done.compared.differences
-                assert done.swapped is not None
+        again = ("claim_list", "activity")  # this puts away the rows that the first time has kept
+        for name in ("claim_list", "connections", "connect_links", "activity", *again):
+            done = await rebuild(database_url, model(world, name), if_equal=True)
+            assert done.compared.total == 0, done.compared.differences
+            assert done.swapped is not None
         await rollback(database_url, model(world, "claim_list"))
     for name in ("claim_list", "connections", "connect_links"):
         compared = await verify(database_url, model(world, name))
