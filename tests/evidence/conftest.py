@@ -3,6 +3,7 @@
 from tests.evidence.checkpointing import add, attack, checkpoints, place
 from tests.evidence.evidence_world import keyed
 from tests.evidence.scene import owner_connection
+from tests.evidence.sealed_log import database_url, log, sealed
 from tests.evidence.watched import watched
 from tests.evidence.witnesses import asking, time, witnesses
 
@@ -11,9 +12,12 @@ __all__ = [
     "asking",
     "attack",
     "checkpoints",
+    "database_url",
     "keyed",
+    "log",
     "owner_connection",
     "place",
+    "sealed",
     "time",
     "watched",
     "witnesses",

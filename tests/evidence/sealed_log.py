@@ -1,6 +1,7 @@
 """A log with checkpoints, published and stored, for tests that alter it."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from random import Random
@@ -8,6 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 import asyncpg
+import pytest
 
 from service.evidence.authorisation import authorised
 from service.evidence.checkpoint import Checkpoint
@@ -19,6 +21,7 @@ from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sequencer import Sequencer
 from service.ledger.writing import Append
+from tests.databases import cloned
 from tests.ledger.samples import CAUSE
 from tests.world import service_on, settings_for
 
@@ -65,6 +68,29 @@ class SealedLog(NamedTuple):
         """Return the place of an unnumbered event in the order of appending."""
         later = [row.position for row in self.rows if row.append_id > append_id]
         return min(later, default=SIZE + 1)
+
+
+@pytest.fixture(scope="session")
+def sealed(postgres_url, template, tmp_path_factory) -> Iterator[tuple[str, SealedLog]]:
+    """Return the name of a database with a sealed log, to be cloned, and that log."""
+    with cloned(postgres_url, template) as url:
+        log = asyncio.run(make_sealed_log(url, tmp_path_factory.mktemp("sealed")))
+        yield url.rpartition("/")[2], log
+
+
+@pytest.fixture
+def log(sealed) -> SealedLog:
+    """Return the log with checkpoints in this test's database."""
+    return sealed[1]
+
+
+@pytest.fixture
+def database_url(request, postgres_url, template) -> Iterator[str]:
+    """Return a database of this test's own, which has the sealed log if the test asks for that."""
+    is_sealed = "sealed" in request.fixturenames
+    name = request.getfixturevalue("sealed")[0] if is_sealed else template
+    with cloned(postgres_url, name) as url:
+        yield url
 
 
 async def make_sealed_log(database_url: str, mail_dir: Path) -> SealedLog:

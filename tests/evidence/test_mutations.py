@@ -17,7 +17,7 @@ from service.evidence.verify.ledger_verifier import Confirm, verify
 from tests.evidence.mutations import SIMPLE
 from tests.evidence.rewrites import REWRITES, covering, make_hashes_again
 from tests.evidence.scene import Named, Scene, Unchanged, at, judged
-from tests.evidence.sealed_log import SCHEMA, disarm, make_sealed_log
+from tests.evidence.sealed_log import SCHEMA, disarm
 
 PARTS = 8
 EACH = 1250
@@ -41,16 +41,15 @@ def few_streams(monkeypatch):
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_single_change_is_found_at_its_position(database_url, tmp_path, part):
+def test_every_single_change_is_found_at_its_position(database_url, log, part):
     """10,000 draws: one value, row or pair altered, with and without recomputed hashes.
 
     In every other part all constraints are gone too, so that nulls and duplicates can be written.
     """
-    uvloop.run(_scene(database_url, tmp_path, part))  # the service's loop, and the faster one
+    uvloop.run(_scene(database_url, log, part))  # the service's loop, and the faster one
 
 
-async def _scene(database_url, tmp_path, part):
-    log = await make_sealed_log(database_url, tmp_path)
+async def _scene(database_url, log, part):
     connection = await asyncpg.connect(database_url)
     try:
         await _draw_all(connection, log, part)

@@ -15,16 +15,10 @@ from service.ledger.merkle import EMPTY_ROOT
 from tests.evidence.checkpointing import directory_at
 from tests.evidence.rewrites import make_hashes_again
 from tests.evidence.scene import Scene, append, judged
-from tests.evidence.sealed_log import KEY, ORIGIN, SCHEMA, SIZE, SIZES, disarm, make_sealed_log
+from tests.evidence.sealed_log import KEY, ORIGIN, SCHEMA, SIZE, SIZES, disarm
 
 OTHER_KEY = NoteKey.of_seed(KEY.name, b"\2" * 32)
 NOTHING = Evidence([KEY])
-
-
-@pytest.fixture
-async def log(database_url, tmp_path):
-    """Return a log with checkpoints in this test's database."""
-    return await make_sealed_log(database_url, tmp_path)
 
 
 async def test_an_empty_ledger_holds(accounts):

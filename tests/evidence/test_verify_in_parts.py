@@ -18,16 +18,10 @@ from service.evidence.verify.part_process import PartFailed, check_in
 from service.evidence.verify.segments import JoinedStreams
 from service.ledger.database import Database
 from service.ledger.event_macs import MAC_BYTES, UNBOUND, EventKeys
-from tests.evidence.sealed_log import SIZE, disarm, make_sealed_log
+from tests.evidence.sealed_log import SIZE, disarm
 from tests.faults.clusters import folder_for_all
 from tests.patience import PATIENCE_SECONDS, eventually
 from tests.pgbouncer import logins, pooler
-
-
-@pytest.fixture
-async def log(database_url, tmp_path):
-    """Return a log with checkpoints in this test's database."""
-    return await make_sealed_log(database_url, tmp_path)
 
 
 @pytest.fixture
