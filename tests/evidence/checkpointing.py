@@ -7,6 +7,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from service.app.bootstrap import Service
 from service.archive.directory import DirectoryArchive
 from service.archive.port import OBJECT_BYTES_MAX, ArchiveUnavailable, OpenArchive
 from service.evidence.checkpoint import Checkpoint
@@ -109,6 +110,11 @@ def checkpoints(accounts, place) -> Checkpoints:
 @pytest.fixture
 def add(service) -> Callable[[int], Awaitable[None]]:
     """Return a function that appends events."""
+    return adding(service)
+
+
+def adding(service: Service) -> Callable[[int], Awaitable[None]]:
+    """Return a function that appends events to a service's ledger of accounts."""
 
     async def append(count: int = 1) -> None:
         for _ in range(count):
