@@ -1,7 +1,7 @@
 """A small history of a ledger, and evidence files made from it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from service.evidence.export.format import encode
 from service.evidence.export.receipt_writer import make_receipt, numbered_stream
 from service.evidence.note import NoteKey
 from service.ledger.ledger import Ledger
+from tests.databases import cloned
 from tests.world import STAFF, World, settings_for, world_on
 
 KEY = NoteKey.of_seed("example.com/claim-ledger", bytes(range(32)))
@@ -44,12 +45,26 @@ def keyed_settings(database_url: str, mail_dir: Path):
     return settings_for(database_url, mail_dir, CHECKPOINT_KEYS=KEY.private_text)
 
 
+@pytest.fixture(scope="session")
+def told_history(postgres_url, template, tmp_path_factory) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Return the name of a database with a little history, to be cloned, and what that is about."""
+    directory = tmp_path_factory.mktemp("told")
+    with cloned(postgres_url, template) as url:
+        yield url.rpartition("/")[2], asyncio.run(_told(url, directory))
+
+
+async def _told(database_url: str, directory: Path) -> tuple[str, str]:
+    settings = keyed_settings(database_url, directory / "mail")
+    async with world_on(settings, directory / "mail", follow=False) as world:
+        return await history(world)
+
+
 @pytest.fixture
-async def keyed(database_url, tmp_path):
+async def keyed(told_history, database_url, tmp_path):
     """Return a world whose checkpoints are signed, with a little history; nothing follows it."""
     settings = keyed_settings(database_url, tmp_path / "mail")
     async with world_on(settings, tmp_path / "mail", follow=False) as one:
-        one.about = await history(one)
+        one.about = told_history[1]
         yield one
 
 

@@ -84,15 +84,6 @@ def log(sealed) -> SealedLog:
     return sealed[1]
 
 
-@pytest.fixture
-def database_url(request, postgres_url, template) -> Iterator[str]:
-    """Return a database of this test's own, which has the sealed log if the test asks for that."""
-    is_sealed = "sealed" in request.fixturenames
-    name = request.getfixturevalue("sealed")[0] if is_sealed else template
-    with cloned(postgres_url, name) as url:
-        yield url
-
-
 async def make_sealed_log(database_url: str, mail_dir: Path) -> SealedLog:
     """Append, number and sign; the log is the same each time but for database ids."""
     settings = settings_for(database_url, mail_dir)
