@@ -57,10 +57,15 @@ def test_what_is_signed_and_what_is_not(witness):
     proof = TREE.consistency_proof(7, 12)
     extended = KEY.sign("\n".join((ORIGIN, "1", f"{'A' * 43}=", "more", "")))
     nothing = Checkpoint(ORIGIN, 0, bytes(32)).sign(KEY)
+    to_8, beside = TREE.consistency_proof(7, 8), bytes(32)
+    smaller = Checkpoint(ORIGIN, 16, TREE.root(8)).sign(KEY)
+    higher = PROGRAM.node_hash(TREE.root(8), beside)
+    larger = Checkpoint(ORIGIN, 8, higher).sign(KEY)
     with every_row() as row:
         for name, body, status in (
             ("no text", b"\xff", 400),
             ("no old size", note_of(7).encode(), 400),
+            ("a size of nothing", b"0\n\n" + note_of(7).encode(), 400),
             ("a size with a zero before", b"old 00\n\n" + note_of(7).encode(), 400),
             ("no note", b"old 0\n\nx", 400),
             ("an extension line", f"old 0\n\n{extended}".encode(), 400),
@@ -75,6 +80,10 @@ def test_what_is_signed_and_what_is_not(witness):
             ("again", body_of(7, 7), 200),
             ("the same size of a fork", body_of(7, 7, FORK), 422),
             ("a fork", body_of(7, 12, FORK), 422),
+            ("no proof", request_body(7, [], note_of(12)), 422),
+            ("a hash too short", request_body(7, [bytes(31)], note_of(12)), 400),
+            ("a size that its tree does not have", request_body(7, to_8, smaller), 422),
+            ("a tree above that of its size", request_body(7, [*to_8, beside], larger), 422),
             ("a proof too short", request_body(7, proof[1:], note_of(12)), 422),
             ("a proof too long", request_body(7, [*proof, bytes(32)], note_of(12)), 422),
             ("a proof where none is due", request_body(7, [bytes(32)], note_of(7)), 422),
@@ -93,11 +102,12 @@ def test_what_is_signed_and_what_is_not(witness):
                     assert answer.kind == "text/x.tlog.size"
     refused = {path.read_text() for path in witness.home.glob("*/refused/*.txt")}
     assert note_of(12, FORK) in refused, "it proves the fork"
-    assert [line.split()[0] for line in witness.told].count("REFUSED") == 4
+    assert [line.split()[0] for line in witness.told].count("REFUSED") == 7
 
 
 def test_a_stranger_makes_up_no_fork(witness):
     """Checkpoints are public: with wrong proofs, and more lines, they are no evidence."""
+    assert witness.answer(request_body(0, [bytes(32)], note_of(7))).status == 422
     witness.answer(body_of(0, 7))
     line = note_of(7).splitlines(keepends=True)[-1]
     other = STRANGER.sign("x\n").splitlines(keepends=True)[-1]
@@ -126,6 +136,20 @@ def test_every_old_size_leads_to_every_larger_one(witness):
                 with row(old, size):
                     body = body_of(before, size, origin=witness.origins[0])
                     assert witness.answer(body).status == 200
+    assert witness.answer(body_of(0, 7)).status == 404, "of the log's key, and not one of these"
+
+
+def test_what_is_kept_is_bounded(witness, monkeypatch):
+    """Neither the log's key nor a stranger fills the disk, and what is known goes on."""
+    monkeypatch.setattr(PROGRAM, "ORIGINS_MAX", 2)
+    monkeypatch.setattr(PROGRAM, "REFUSED_MAX", 1)
+    answers = [witness.answer(body_of(0, 7, origin=f"{KEY.name}/live/{n}")) for n in range(3)]
+    assert [one.status for one in answers] == [200, 200, 503]
+    origin = f"{KEY.name}/live/0"
+    for size in (8, 9):
+        assert witness.answer(body_of(7, size, FORK, origin=origin)).status == 422
+    assert len([*witness.home.glob("*/refused/*.txt")]) == 1
+    assert witness.answer(body_of(7, 12, origin=origin)).status == 200
 
 
 def test_two_at_once_are_signed_one_after_the_other(witness):
