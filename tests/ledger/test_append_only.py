@@ -39,6 +39,14 @@ def test_the_owner_cannot_change_the_log(module_owner):
         refuse_every_change(module_owner, ledger, table)
 
 
+def test_setting_events_aside_allows_no_other_change(module_owner):
+    """Where its setting is on, an event that was kept aside is deleted; the rest stays refused."""
+    module_owner.execute("set claim_ledger.sets_aside = 'on'")
+    others = {name: change for name, change in CHANGES.items() if "delete" not in name}
+    for table in TABLES:
+        refuse_every_change(module_owner, "live", table, others if table == "events" else CHANGES)
+
+
 def test_replication_does_not_switch_the_refusal_off(replica_owner):
     """With session_replication_role at replica, ordinary triggers are silent; these are not."""
     assert replica_owner.execute("show session_replication_role").fetchone() == ("replica",)
@@ -79,9 +87,9 @@ def test_a_role_reaches_its_own_ledger_alone(module_owner):
                 module_owner.execute(query)
 
 
-def refuse_every_change(owner, ledger, table):
+def refuse_every_change(owner, ledger, table, changes=CHANGES):
     """Try each change as the owner; the table's own trigger refuses it."""
-    for change in CHANGES.values():
+    for change in changes.values():
         with pytest.raises(InsufficientPrivilege, match="append-only"):
             owner.execute(change.format(table=f"{ledger}.{table}", key=KEYS[table]))
 
