@@ -1,5 +1,6 @@
 """The witness that auditors run (deploy/witness) signs one history of a log, whatever happens."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from tests.evidence.checkpointing import KEY
 from tests.evidence.witnesses import PROGRAM, SCRIPT, TestWitness, served
 from tests.imports import imported
 from tests.ledger.merkle_tree import MerkleTree
-from tests.patience import PATIENCE_SECONDS
+from tests.patience import PATIENCE_SECONDS, until
 from tests.tables import every_row
 
 pytestmark = pytest.mark.server
@@ -189,6 +190,24 @@ def test_what_was_signed_is_on_the_disk_before_it_is_answered(witness, monkeypat
     assert not list(witness.home.glob("*/.*"))
 
 
+def test_the_names_of_what_was_signed_are_on_the_disk_too(witness, monkeypatch):
+    """Else a log's folder, or its newest note, could be gone after the machine stopped."""
+    folder = witness.home / sha256(ORIGIN.encode()).hexdigest()
+    synced, fsync = [], os.fsync
+
+    def note(file):
+        synced.append((os.fstat(file).st_ino, (folder / "checkpoint").exists()))
+        fsync(file)
+
+    monkeypatch.setattr(PROGRAM.os, "fsync", note)
+    witness.answer(body_of(0, 7))
+    assert synced == [
+        (witness.home.stat().st_ino, False),
+        ((folder / "checkpoint").stat().st_ino, False),
+        (folder.stat().st_ino, True),
+    ]
+
+
 def _fail(_file):
     raise OSError("no space is left")
 
@@ -262,6 +281,23 @@ def test_a_stranger_leaves_room_for_the_log():
     assert not places.take("192.0.2.3")
     places.give("127.0.0.1")
     assert places.take("192.0.2.3")
+
+
+def test_a_connection_gives_its_place_back(witness, monkeypatch):
+    """One too many is ended at once, and answered once another one has ended."""
+    monkeypatch.setattr(PROGRAM, "CONNECTIONS_MAX", 1)
+    with served(witness.witness) as url:
+        with _connected(url):
+            assert not _answers(url)
+        until(lambda: _answers(url))
+        until(lambda: _answers(url))
+
+
+def _answers(url):
+    with _connected(url) as connection:
+        with suppress(ConnectionError):  # it may have been ended
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        return _all_of(connection).startswith(b"HTTP/1.1 404")
 
 
 def test_over_http_it_is_bounded(witness):
