@@ -133,6 +133,7 @@ def compared():
     yield "before the first event", since, log.note(2), HOLDS
     yield "another one before the first event", since, old(log.origin, 2), refused(1)
     yield "too early", since, log.note(1), refused()
+    yield "of another size than is proven", files["entity"], log.note(5), refused()
     changed = altered(files["whole"], 6, settle)
     yield "altered after it", changed, log.note(4), refused(5)
     yield "altered before it", changed, log.note(6), refused(1)
