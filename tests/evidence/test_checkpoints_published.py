@@ -3,6 +3,7 @@
 import pytest
 
 from service.archive.port import ArchiveUnavailable
+from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints import stored
 from service.evidence.checkpoints.divergence import find_divergence
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -198,6 +199,17 @@ async def test_an_archive_can_be_added_later(accounts, place, add):
     assert sizes == [3 * 32, 2 * 32, 2 * 32, 32]
 
 
+async def test_an_archive_can_be_away_for_several_checkpoints(accounts, place, add):
+    """Signed without its setting, they are published where the ones before were."""
+    made = await Checkpoints(accounts, [KEY], place).make()
+    for _ in range(2):
+        await add(1)
+        await Checkpoints(accounts, [KEY], None).make()
+    later = Checkpoints(accounts, [KEY], place)
+    assert (await later.make()).is_published
+    assert await later.published.sizes(made.checkpoint.origin) == [1, 2, 3]
+
+
 async def test_an_empty_archive_gets_nothing(checkpoints, accounts, add, tmp_path):
     """An archive without our files is counted as a failure, not as a fork."""
     await checkpoints.make()
@@ -279,6 +291,20 @@ async def test_a_link_that_leads_nowhere_is_passed_over_by_a_list(
     assert (await other.make()).checkpoint.size == 5
     await lose(owner, attack, 1)
     await forked(one, "a checkpoint of 5 events was published, the log has 1")
+
+
+async def test_a_link_that_leads_elsewhere_blocks_signing(checkpoints, place, add, tmp_path):
+    """Back, or to another origin: whoever follows it would never end, or end in another log."""
+    made, note, *_ = await checkpoints.make()
+    home, _, _ = made.origin.rpartition("/")
+    other = Checkpoint(f"{home}/lin_x", 3, made.root).sign(KEY)
+    await add(1)
+    for wrong in (note, other):
+        await place.put(link_name(made.origin, 1), wrong.encode())
+        with pytest.raises(ArchiveUnavailable, match="leads to another checkpoint"):
+            await checkpoints.make()
+        (tmp_path / "published" / link_name(made.origin, 1)).unlink()
+    assert (await checkpoints.make()).checkpoint.size == 2
 
 
 async def test_checkpoints_without_links_are_found_by_a_list(

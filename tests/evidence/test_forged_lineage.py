@@ -7,6 +7,7 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.names import BEGUN, begun_name
 from service.evidence.lineages import lineages_of
 from service.evidence.note import NoteKey
 from service.evidence.verify.expectations import published_evidence
@@ -146,6 +147,9 @@ async def test_an_unknown_published_origin_blocks_signing(checkpoints, place, ad
     made = await checkpoints.make()
     home, _, _ = made.checkpoint.origin.rpartition("/")
     other = Checkpoint(f"{home}/{lineage_id}", 7, bytes(32))
+    await place.put(begun_name(other.origin), BEGUN)
+    await add(1)
+    assert (await checkpoints.make()).is_new, "nothing was published of it"
     await place.put(f"checkpoints/{other.origin}/{7:020}.txt", other.sign(KEY).encode())
     await add(1)
     with pytest.raises(LedgerForked, match="knows nothing of it"):
