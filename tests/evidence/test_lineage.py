@@ -10,6 +10,7 @@ from service.evidence.checkpoints import log_tree
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
+from service.evidence.checkpoints.names import CLOSED
 from service.evidence.checkpoints.published import ArchiveEmpty
 from service.evidence.checkpoints.signing import Checkpoints
 from service.evidence.note import NoteKey
@@ -77,6 +78,26 @@ async def test_a_lineage_begins_over_no_log_but_that_which_was_published(
     )
     with pytest.raises(LedgerForked, match="the first 4 events are not those published"):
         await checkpoints.make()
+
+
+async def test_what_another_database_publishes_meanwhile_is_followed(
+    checkpoints, add, place, monkeypatch
+):
+    """Its checkpoint comes first where the origin would be closed: no lineage leaves it out."""
+    made = (await checkpointed(checkpoints, add, 1)).checkpoint
+    other = Checkpoint(made.origin, made.size + 1, bytes(32)).sign(KEY)
+    put = place.put
+
+    async def put_late(name, content):
+        if content == CLOSED:
+            monkeypatch.undo()
+            assert await put(name, other.encode())
+        return await put(name, content)
+
+    monkeypatch.setattr(place, "put", put_late)
+    with pytest.raises(LineageRefused, match="was published meanwhile"):
+        await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
+    assert len(await lineages(checkpoints.ledger)) == 1
 
 
 async def test_an_altered_checkpoint_is_named(checkpoints, add, attack):
