@@ -6,7 +6,7 @@ import pytest
 
 from service.archive.port import ArchiveUnavailable
 from service.evidence.checkpoint import Checkpoint
-from service.evidence.checkpoints import log_tree
+from service.evidence.checkpoints import log_tree, signing
 from service.evidence.checkpoints.divergence import LineageRefused, begin_lineage, find_divergence
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
@@ -98,6 +98,24 @@ async def test_what_another_database_publishes_meanwhile_is_followed(
     with pytest.raises(LineageRefused, match="was published meanwhile"):
         await begin_lineage(checkpoints, "a new archive", CAUSE, force=True)
     assert len(await lineages(checkpoints.ledger)) == 1
+
+
+async def test_nothing_is_stored_of_an_origin_that_is_followed_meanwhile(
+    accounts, add, monkeypatch
+):
+    """Without an archive, in which the origin would be closed, nothing else keeps it from that."""
+    one, other = (Checkpoints(accounts, [KEY], None) for _ in range(2))
+    first = (await checkpointed(one, add, 1)).checkpoint.origin
+    await add(1)
+
+    async def begin_meanwhile(*_events):
+        monkeypatch.undo()
+        await begin_lineage(other, "a new key", CAUSE, force=True)
+
+    monkeypatch.setattr(signing, "refuse_unbound", begin_meanwhile)
+    made = await one.make()
+    assert [stored.origin for stored, _ in await stored_in(one)] == [first, made.checkpoint.origin]
+    assert not made.is_new
 
 
 async def test_an_altered_checkpoint_is_named(checkpoints, add, attack):
