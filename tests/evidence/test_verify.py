@@ -120,6 +120,10 @@ async def test_a_published_note_that_was_altered_is_a_fault(log, owner_connectio
         verdict = await judged(owner_connection, Evidence([KEY], [first, broken, third]))
         assert (verdict.ok, verdict.position) == (False, SIZES[1])
         assert said in verdict.fault
+    lost = second._replace(origin=f"{ORIGIN}9", text=None)  # of a lineage that the log has lost
+    verdict = await judged(owner_connection, Evidence([KEY], [first, second, lost, third]))
+    assert (verdict.ok, verdict.position) == (False, SIZES[1])
+    assert "is not sound: not a signed note" in verdict.fault
 
 
 @pytest.mark.usefixtures("log")

@@ -209,7 +209,9 @@ async def test_a_queue_without_its_event_does_not_stop_the_log(service, owner, p
 async def test_only_what_has_no_number_leaves_and_only_as_it_was(service, owner, partner_id):
     """The function refuses a numbered event, and nobody else removes one, the owner included."""
     append_id = owner.execute("select min(append_id) from accounts.log").fetchone()[0]
+    owner.execute("insert into accounts.pending values (%s)", [append_id])
     assert owner.execute("select accounts.set_aside_events(%s)", [[append_id]]).fetchone() == (0,)
+    assert owner.execute("delete from accounts.pending returning append_id").fetchone(), "not gone"
     await service.partners.revoke(partner_id, STAFF)
     (waiting,) = owner.execute("select append_id from accounts.pending").fetchone()
     with owner.transaction(), suppress(InsufficientPrivilege):
