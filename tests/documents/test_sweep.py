@@ -329,9 +329,13 @@ async def test_what_a_foreign_event_names_stops_no_sweep(documents, owner, monke
 
 
 async def test_an_object_that_was_replaced_meanwhile_is_left_to_the_next_sweep(documents):
-    """It stays in the bucket, and so does the row by which it is found."""
+    """It stays in the bucket, and so does the row by which it is found. Nor is it read."""
     partner = await documents.world.partner()
     await documents.uploaded(partner, await partner.connected_entity())
+    store = documents.counted["live"].inner
+    (found,) = [one async for one in store.each("")]
+    parts = [await store.part(found.name, found.generation + at, 0, 4) for at in (0, 1)]
+    assert parts == [b"%PDF", None]
 
     class Replaced(Interposed):
         async def delete(self, name: str, generation: int) -> bool:
