@@ -15,8 +15,9 @@ from service.ledger.writing import Append
 from service.onboardings.commands import PURPOSE
 from tests.document_store import documents_on
 from tests.ledger.appending import append, approved
-from tests.ledger.raw_events import RawEvent, append_with_macs
+from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.ledger.samples import CAUSE
+from tests.tables import every_row
 from tests.world import STAFF, settings_for, world_on
 
 HIDE = "select live.set_aside_events(array_agg(append_id)) from live.pending"
@@ -168,18 +169,48 @@ async def test_its_documents_are_linked_again(database_url, tmp_path, store_cred
     assert ([one.status_code for one in answers], rows) == ([201, 201], (0,))
 
 
-async def test_a_forged_event_removes_no_row_of_another_stream(world, partner, owner):
-    """It names a claim's row from a stream of its own, and is set aside."""
-    entity_id = await partner.connected_entity()
-    claim_id = (await partner.claim(entity_id, "c1")).json()["claim_id"]
-    await number(world)
-    named = f'{{"claim_id":"{claim_id}"}}'.encode()
-    async with world.service.modes["live"].ledger.transaction() as transaction:
-        forged = RawEvent(uuid4(), 1, "ClaimCreated", named)
-        await append_with_macs(transaction, [forged], [None])
-    await number(world)
-    assert owner.execute("select count(*) from live.set_aside").fetchone() == (1,)
-    assert owner.execute("select claim_id from live.claim_list").fetchall() == [(claim_id,)]
+NAMED = {
+    "live.claim_list": ("ClaimCreated", "claim_id"),
+    "live.entities": ("EntityRegistered", "entity_id"),
+    "live.connect_links": ("ConnectLinkIssued", "link_id"),
+    "live.claim_documents": ("DocumentsAttached", "document_id"),
+    "accounts.partners": ("PartnerApplied", "partner_id"),
+    "accounts.staff": ("StaffAdded", "staff_id"),
+}
+"""Tables whose rows go with the events that made them, and how such an event names its row."""
+MORE_ROWS = """
+insert into live.claim_documents
+(claim_id, document_id, crc32c, generation, mime_type, size, storage_path)
+select claim_id, 'doc_1', '', 1, '', 1, 'x' from live.claim_list;
+insert into accounts.staff (staff_id, stream_id, added_at)
+values ('stf_1', gen_random_uuid(), now())
+"""
+
+
+async def test_a_forged_event_removes_no_row(world, partner, owner):
+    """It names one from a stream of its own, or from the row's, which goes on; it is set aside."""
+    await partner.claim(await partner.connected_entity(), "c1")
+    owner.execute(MORE_ROWS)
+    for ledger in (world.service.modes["live"].ledger, world.service.accounts):
+        await Sequencer(ledger).number_committed()
+        forged = []
+        for table, (topic, field) in NAMED.items():
+            if not table.startswith(ledger.name):
+                continue
+            (row_id,) = owner.execute(f"select {field} from {table}").fetchone()  # noqa: S608 - ours
+            state = f'{{"{field}":"{row_id}"}}'.encode()
+            forged.append(RawEvent(uuid4(), 1, topic, state))
+            made_by = f"select distinct originator_id from {ledger.name}.events where topic = %s"  # noqa: S608 - ours
+            streams = owner.execute(made_by, [topic]).fetchall()
+            forged += [RawEvent(stream, 9, topic, state) for (stream,) in streams]
+        await write_foreign(ledger, *forged)
+        await Sequencer(ledger).number_committed()
+        aside = owner.execute(f"select count(*) from {ledger.name}.set_aside").fetchone()  # noqa: S608 - ours
+        assert aside == (len(forged),)
+    with every_row() as row:
+        for table in NAMED:
+            with row(table):
+                assert owner.execute(f"select from {table}").rowcount == 1
 
 
 async def test_the_key_of_a_stream_that_has_events_is_not_replaced(world, partner, owner):
