@@ -3,7 +3,8 @@
 import asyncio
 
 from service.evidence.checkpoints.finding import finding
-from service.evidence.log_findings import NOTHING_FOUND
+from service.evidence.log_findings import NOTHING_FOUND, LogFinding
+from service.evidence.verdict import Fault
 from service.evidence.verify import people as people_module
 from service.evidence.verify import slice_beside
 from service.evidence.verify.people import People
@@ -31,6 +32,17 @@ async def test_a_forged_actor_is_found_and_stays_found(watched):
             f"The event at position 7 is not of {NOBODY}: no such key was issued."
         )
     assert (await finding(watched.live)).fault is None
+
+
+def test_the_first_finding_of_a_pass_is_the_one_that_is_told():
+    """However many slices it has; what the next pass does not find is gone at its end."""
+    found = NOTHING_FOUND
+    for position, count in ((3, 2), (9, 1)):
+        found = found.with_faults(Fault(position, f"at {position}"), count)
+    assert found == LogFinding(0, 3, 3, 3, "at 3")
+    again = found.ended().begun()
+    assert again.with_faults(Fault(9, "at 9"), 1) == LogFinding(0, 1, 3, 9, "at 9")
+    assert again.ended() == NOTHING_FOUND
 
 
 async def test_it_is_noted_as_soon_as_its_slice_ends(watched):
