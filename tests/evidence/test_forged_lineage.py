@@ -7,9 +7,10 @@ from service.evidence.checkpoint import Checkpoint
 from service.evidence.checkpoints.divergence import begin_lineage
 from service.evidence.checkpoints.lineage import lineages
 from service.evidence.checkpoints.log_tree import LedgerForked
-from service.evidence.checkpoints.names import BEGUN, begun_name
+from service.evidence.checkpoints.names import BEGUN, begun_name, streams_name
 from service.evidence.lineages import lineages_of
 from service.evidence.note import NoteKey
+from service.evidence.streams_note import StreamsNote
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.facts.lineages import LineageBegun, lineage_stream
@@ -163,6 +164,19 @@ async def test_checkpoints_set_aside_are_counted(checkpoints, accounts, add, att
     await begin_lineage(checkpoints, "a restore", CAUSE, force=False)
     verdict = await verified(accounts, place)
     assert (verdict.ok, verdict.set_aside, verdict.set_aside_size) == (True, 2, 5)
+
+
+async def test_an_index_of_streams_that_were_lost_is_compared_with_nothing(
+    checkpoints, accounts, add, attack, owner, place
+):
+    """It is of a checkpoint that is set aside, as a log says that lost some of its events."""
+    last = (await checkpointed(checkpoints, add, 2, 2)).checkpoint
+    index = StreamsNote(last, 5, bytes(32)).sign(KEY)
+    await place.put(streams_name(last.origin, last.size), index.encode())
+    await lose(owner, attack, 4)
+    await begin_lineage(checkpoints, "a restore", CAUSE, force=False)
+    verdict = await verified(accounts, place)
+    assert (verdict.ok, verdict.set_aside, verdict.fault) == (True, 1, None)
 
 
 async def test_lineages_lost_in_succession_are_reported(
