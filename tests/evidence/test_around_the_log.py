@@ -302,6 +302,10 @@ async def test_published_indexes_of_streams_are_those_of_the_events(
                     sound._replace(checkpoint=one._replace(root=bytes(32))).sign(KEY),
                     "neither stored nor published",
                 ),
+                (
+                    sound._replace(checkpoint=newer if one is older else older).sign(KEY),
+                    "neither stored nor published",
+                ),
                 (sound.sign(KEY), None),
             ):
                 with row(one.size, said):
