@@ -25,6 +25,7 @@ SAME_IDS = [
     PROGRAM.key_text("example.org/a", b"\x04" + number.to_bytes(32)) for number in (20_492, 38_708)
 ]
 """Two keys of one name and id, which has 32 bits: found in a moment."""
+A_RENAMED = PROGRAM.key_text("example.com/a", PROGRAM.Cosigner("a", 4, b"a" * 32).raw)
 LOG = KEY.public_text
 HEAD = f"witness a {A}\nwitness b {B}\nwitness c {C} https://c.example.org\n"
 GOOD = (
@@ -53,6 +54,8 @@ BAD = (
     f"{HEAD}witness a {D}\nquorum a\n",
     f"{HEAD}witness d {A}\nquorum a\n",
     f"{HEAD}witness d {A.replace('example.org', 'example.com')}\nquorum a\n",
+    f"{HEAD}witness d {A_RENAMED}\ngroup g all a d\nquorum g\n",
+    f"log {KEY.private_text}\n{HEAD}quorum a\n",
     f"witness a {SAME_IDS[0]}\nwitness b {SAME_IDS[1]}\ngroup g all a b\nquorum g\n",
     f"{HEAD}witness none {D}\nquorum a\n",
     f"witness a {LOG}\nquorum a\n",
