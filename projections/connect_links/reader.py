@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final, Literal, NamedTuple, get_args
 
 from service.ledger.database import Reader, Row
-from service.ledger.ledger import Transaction
 from service.ledger.sql import Sql, queries
+from service.ledger.transaction import Transaction
 
 _SQL = queries("projections.connect_links")
 

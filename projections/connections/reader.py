@@ -14,9 +14,10 @@ from service.facts.entities import EntityRegistered, entity_stream
 from service.ledger.binding import Binding
 from service.ledger.codec import stored_form
 from service.ledger.database import Reader, Row
-from service.ledger.ledger import Ledger, StreamPart, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import lookup_bytes
 from service.ledger.sql import queries
+from service.ledger.transaction import StreamPart, Transaction
 
 _SQL = queries("projections.connections")
 

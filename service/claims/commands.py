@@ -20,14 +20,9 @@ from service.ledger.batching import Batcher
 from service.ledger.binding import Binding, UnboundEvent
 from service.ledger.database import Row
 from service.ledger.events import Cause
-from service.ledger.ledger import (
-    AppendConflict,
-    Ledger,
-    PublicIdTaken,
-    StreamLocked,
-    Transaction,
-)
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+from service.ledger.transaction import AppendConflict, PublicIdTaken, StreamLocked, Transaction
 from service.ledger.writing import Append, Decided, Outcome, Proposal
 from service.sandbox.triggers import refuse_trigger
 

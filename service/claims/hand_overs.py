@@ -27,10 +27,11 @@ from service.ledger.events import Recorded
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.parking import FOLLOWS, NOT_OURS
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.projector import arrays
 from service.ledger.queue_runner import Hopeless
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 AT_ONCE_MAX: Final = 64
 """Hand-overs that leave together; so many may come twice when a process is cut off."""

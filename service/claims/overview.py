@@ -12,7 +12,8 @@ from service.facts.claims import ClaimCreated, ClaimStageChanged, Document, Docu
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row
 from service.ledger.events import Recorded
-from service.ledger.ledger import Ledger, StreamPart
+from service.ledger.ledger import Ledger
+from service.ledger.transaction import StreamPart
 
 _LISTED: Final = StreamPart((ClaimCreated,), versions_max=1, bytes_max=64 << 10, events_max=100)
 WHOLE: Final = StreamPart(

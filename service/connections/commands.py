@@ -26,8 +26,9 @@ from service.facts.entities import entity_stream
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row, always
 from service.ledger.events import Cause, Event, Recorded
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore, token_hash
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append, Decided, Proposal
 
 LINK_LIFETIME: Final = timedelta(hours=1)

@@ -31,10 +31,11 @@ from service.ledger.erased import erased
 from service.ledger.events import Cause, Recorded
 from service.ledger.following.catch_up import ParkingSubscriber
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.projector import arrays
 from service.ledger.queue_runner import Hopeless, NotBefore
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 from service.storage.port import ObjectStore
 

@@ -21,8 +21,9 @@ from service.facts.entities import (
 from service.ledger.encryption import DataKey
 from service.ledger.events import Cause
 from service.ledger.folding import Folding
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import Secrets, ServiceKeyStore
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 
 _TAKEN: Final = (

@@ -11,10 +11,11 @@ from service.ledger.binding import Binding, binding_of, boundary_stream
 from service.ledger.codec import happened_at
 from service.ledger.database import Row
 from service.ledger.events import Cause
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 
 QUIET: Final = timedelta(minutes=15)

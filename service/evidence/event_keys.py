@@ -5,8 +5,9 @@ from datetime import datetime
 from service.core.clock import to_milliseconds
 from service.facts.event_keys import EventKeyAdded, event_key_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 
 

@@ -14,10 +14,11 @@ from service.ledger.database import Row
 from service.ledger.decoding import StoredEvent
 from service.ledger.encryption import DecryptionFailed
 from service.ledger.events import Cause
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 
 LISTED_MAX: Final = 100

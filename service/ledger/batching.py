@@ -13,7 +13,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from service.core.visitors import for_everybody
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, StreamLocked, locked_seconds
+from service.ledger.ledger import ATTEMPTS_MAX, locked_seconds
+from service.ledger.transaction import AppendConflict, StreamLocked
 
 BATCH_BYTES_MAX: Final = 256 * 1024
 """Of a batch's commands together; a larger command goes alone."""

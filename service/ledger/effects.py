@@ -9,8 +9,8 @@ from collections.abc import Collection
 from uuid import UUID
 
 from service.core.ids import stream_id
-from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import lock_number
 
 _SQL = queries("service.ledger")

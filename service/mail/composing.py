@@ -25,9 +25,9 @@ from service.ledger.database import Row
 from service.ledger.effects import hold_one
 from service.ledger.erased import erased
 from service.ledger.events import Event
-from service.ledger.ledger import Transaction
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.mail import notices
 from service.mail.letters import Letter, message_id
 from service.mail.messages import greeted, magic_link_letter

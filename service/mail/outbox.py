@@ -34,8 +34,9 @@ from service.core.clock import Clock
 from service.core.retries import ATTEMPTS_MAX, FOR_A_DAY
 from service.ledger.database import Row, is_infrastructure_error
 from service.ledger.effects import BeingErased
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.mail.composing import Compose, SharedMail
 from service.mail.outcomes import SEND_SECONDS_MAX, LateAnswers, MailOutcome, outcome, outcome_of
 from service.mail.port import LateAnswer, MailTransport

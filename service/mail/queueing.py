@@ -31,9 +31,9 @@ from service.ledger.database import Row
 from service.ledger.events import Event, Recorded
 from service.ledger.folding import Folding
 from service.ledger.following.runner import EVENTS_MAX
-from service.ledger.ledger import Transaction
 from service.ledger.projector import arrays
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.mail.past import LIVE_ENDPOINTS, LIVE_KEYS
 
 S = TypeVar("S")

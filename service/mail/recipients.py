@@ -12,8 +12,8 @@ from typing import Final, Literal, NamedTuple, get_args
 
 from service.core.ids import stream_id
 from service.ledger.database import Pool, always
-from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import lock_number
 
 PERIOD: Final = timedelta(days=1)

@@ -33,9 +33,10 @@ from service.facts.onboardings import (
 from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Row, always
 from service.ledger.events import Cause, Recorded
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import Secrets, ServiceKeyStore, lookup_bytes, token_hash
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append, Decided, Proposal
 from service.onboardings import decisions
 from service.onboardings.wire import Confirmed, OnboardingRequest

@@ -21,9 +21,10 @@ from service.facts.partners import (
 )
 from service.ledger.events import ERASED, Cause, Event, Recorded
 from service.ledger.folding import Folding
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 from service.partners import decisions
 from service.partners.keys import Token, hash_secret, new_secret, reference_id, successor_id

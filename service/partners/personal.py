@@ -6,7 +6,7 @@ from service.core.errors import Refusal
 from service.facts.partners import partner_stream
 from service.ledger.encryption import DataKey
 from service.ledger.events import Event
-from service.ledger.ledger import Transaction
+from service.ledger.transaction import Transaction
 
 
 async def personal_key(

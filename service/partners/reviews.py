@@ -8,7 +8,8 @@ from service.core.errors import Refusal
 from service.facts.partners import Partner, partner_stream
 from service.facts.reviews import CHECKS, PartnerReviewed, Review, fold, review_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 from service.partners.past import PAST, Decision
 from service.partners.personal import personal_key

@@ -14,9 +14,10 @@ from projections.partners.reader import PartnersReader
 from service.facts.entities import EntityRegistered, entity_stream
 from service.facts.partners import Partner
 from service.facts.people import StaffAdded, person_id
-from service.ledger.ledger import Ledger, StreamPart
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.ledger.transaction import StreamPart
 from service.people.staff import newest_stream
 
 _BEGINS: Final = StreamPart((EntityRegistered,), 1, REGISTRATION_BYTES_MAX, 1)

@@ -19,7 +19,8 @@ from service.facts.passkeys import (
 from service.facts.people import PersonSignedOut, signed_out_stream
 from service.ledger.events import Cause
 from service.ledger.folding import Folding
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 from service.people.sessions import Sessions
 

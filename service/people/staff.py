@@ -18,9 +18,10 @@ from service.facts.people import (
 )
 from service.facts.privacy import PersonalDataErased
 from service.ledger.events import KEY_MISSING, Cause, Recorded
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 from service.people.sessions import Person
 

@@ -9,9 +9,10 @@ from service.documents.unknown import pages
 from service.facts.claims import ClaimCreated, DocumentsAttached
 from service.ledger.aside import set_aside
 from service.ledger.erased import told
-from service.ledger.ledger import Ledger, StreamPart
+from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import queries
+from service.ledger.transaction import StreamPart
 from service.privacy.aside import begun_aside
 from service.privacy.erasure_subjects import Subject
 from service.storage.port import NoBucket, ObjectStore

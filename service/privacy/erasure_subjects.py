@@ -16,9 +16,10 @@ from service.ledger.database import Row
 from service.ledger.decoding import Unread
 from service.ledger.erased import erased
 from service.ledger.events import Unreadable
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.scan import placed
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.privacy.aside import begun_aside
 from service.privacy.erasure_list import Kind
 from service.privacy.genuine import Genuine

@@ -33,10 +33,11 @@ from service.ledger.effects import effect_lock
 from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.erased import erased
 from service.ledger.events import ERASED, Cause, Meta, Recorded, Unreadable
-from service.ledger.ledger import AppendConflict, Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_LOCK_SECONDS
 from service.ledger.scan import placed
 from service.ledger.sql import Sql, queries
+from service.ledger.transaction import AppendConflict, Transaction
 from service.ledger.writing import Append
 from service.mail.recipients import KINDS, counted_by
 from service.privacy.beginnings import digest_of, first_state, is_of

@@ -17,8 +17,9 @@ from service.ledger.database import Row
 from service.ledger.decoding import StoredEvent, Unread, described
 from service.ledger.encryption import DecryptionFailed
 from service.ledger.events import Recorded, Unreadable
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.privacy.log_pages import SECONDS_MAX, each_page
 from service.privacy.subjects import subject_in
 from service.privacy.text_search import Sought

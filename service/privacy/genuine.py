@@ -11,9 +11,10 @@ from service.ledger.decoding import StoredRow, Unread, described
 from service.ledger.erased import told
 from service.ledger.events import Event, Meta, Unreadable
 from service.ledger.following.parking import NOT_OURS
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.scan import appended, each_of
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 _SQL = queries("service.privacy")
 

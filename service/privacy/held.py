@@ -21,8 +21,9 @@ from service.ledger.encryption import DataKey
 from service.ledger.erased import erased, told
 from service.ledger.events import Recorded
 from service.ledger.following.parking import NOT_OURS
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.scan import appended, each_of
+from service.ledger.transaction import Transaction
 from service.privacy.erasure_subjects import Subject
 from service.privacy.log_pages import SECONDS_MAX
 

@@ -6,8 +6,9 @@ from typing import Final, TypeVar
 from service.core.progress import Advance
 from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 SECONDS_MAX: Final = 60.0
 """For one page of events."""

@@ -18,8 +18,9 @@ from service.ledger.database import Row
 from service.ledger.encryption import DataKey, DecryptionFailed, KeyUnknown
 from service.ledger.erased import erased
 from service.ledger.events import Unreadable
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.privacy.log_pages import each_page
 from service.privacy.subjects import SUBJECT_FIELDS
 

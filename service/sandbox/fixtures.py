@@ -9,8 +9,9 @@ from service.facts.connections import EntityConnected, EntityDisconnected, conne
 from service.facts.entities import entity_stream
 from service.facts.partners import PartnerApproved, SandboxReset
 from service.ledger.events import Cause, Event, Recorded
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.service_keys import ServiceKeyStore
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 
 

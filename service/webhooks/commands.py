@@ -10,7 +10,8 @@ from service.core.ids import NewId
 from service.facts.caller import Mode
 from service.facts.endpoints import Endpoints, WebhookEndpoint, endpoints_stream
 from service.ledger.events import Cause, Event
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 from service.partners.personal import personal_key
 from service.webhooks import decisions

@@ -21,8 +21,8 @@ from service.facts.endpoints import (
 )
 from service.ledger.database import Database, Row
 from service.ledger.events import Recorded
-from service.ledger.ledger import Transaction
 from service.ledger.sql import Sql, queries
+from service.ledger.transaction import Transaction
 from service.webhooks.waits import ENDPOINT_WAIT_SECONDS_MAX
 
 TESTS_MAX: Final = 3

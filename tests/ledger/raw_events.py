@@ -6,9 +6,10 @@ from uuid import UUID
 
 import psycopg
 
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 _WRITE = queries("service.ledger").write
 _HEAD: Final = "select size, tree from {}.head for update"

@@ -23,9 +23,10 @@ from eventsourcing.persistence import (
 
 from service.app.bootstrap import Service
 from service.app.settings import Settings
-from service.ledger.ledger import AppendConflict, Ledger
+from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import Sql, queries
+from service.ledger.transaction import AppendConflict
 from tests.ledger.raw_events import RawEvent, write_raw
 from tests.world import PATIENCE_SECONDS
 

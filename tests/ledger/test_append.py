@@ -3,7 +3,7 @@ from uuid import uuid4
 import pytest
 
 from service.facts.catalogue import ACCOUNTS
-from service.ledger.ledger import AppendConflict
+from service.ledger.transaction import AppendConflict
 from service.ledger.writing import Append
 from tests.ledger.appending import APPLIED, append, applied, approved, read
 from tests.ledger.samples import CAUSE

@@ -6,7 +6,8 @@ import pytest
 
 from service.ledger.batching import BATCH_BYTES_MAX, COMMAND_BYTES, Batcher, BatchLimit
 from service.ledger.database import LedgerUnavailable
-from service.ledger.ledger import ATTEMPTS_MAX, AppendConflict, PublicIdTaken, StreamLocked
+from service.ledger.ledger import ATTEMPTS_MAX
+from service.ledger.transaction import AppendConflict, PublicIdTaken, StreamLocked
 from tests.patience import PATIENCE_SECONDS, waiting
 
 

@@ -9,8 +9,8 @@ import pytest
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
 from service.facts.claims import claim_stream
 from service.facts.entities import StageMailsChosen
-from service.ledger.ledger import AppendConflict, PublicIdTaken
 from service.ledger.sequencer import Sequencer
+from service.ledger.transaction import AppendConflict, PublicIdTaken
 from service.ledger.writing import Append
 from service.onboardings.commands import PURPOSE
 from tests.document_store import documents_on

@@ -10,7 +10,7 @@ from service.claims.wire import ClaimRequest
 from service.core.errors import Refusal
 from service.facts.caller import Caller
 from service.facts.catalogue import ACCOUNTS
-from service.ledger.ledger import AppendConflict, PublicIdTaken
+from service.ledger.transaction import AppendConflict, PublicIdTaken
 from service.ledger.writing import Append
 from service.onboardings.wire import Confirmed, OnboardingRequest
 from service.sandbox.commands import SandboxCommands

@@ -3,10 +3,10 @@
 import pytest
 
 from service.ledger.database import Database
-from service.ledger.ledger import NotAppended
 from service.ledger.rebuild.connecting import OF_REBUILD, connected
 from service.ledger.session import SESSION
 from service.ledger.sql import Sql
+from service.ledger.transaction import NotAppended
 from tests.databases import login_url
 from tests.patience import PATIENCE_SECONDS
 from tests.tables import every_row

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from service.facts.catalogue import PARTNER_LEDGER
-from service.ledger.ledger import PublicIdTaken
+from service.ledger.transaction import PublicIdTaken
 from service.ledger.writing import Append, Guard, Proposal
 from tests.ledger.appending import append, read
 from tests.ledger.samples import CAUSE, sample

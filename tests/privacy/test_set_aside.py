@@ -11,8 +11,8 @@ from service.cli.erasing import erase_subject, find_subject
 from service.cli.target import Target
 from service.documents.verify import verify
 from service.evidence.set_aside import TakeBackRefused, newest_set_aside, take_back
-from service.ledger.ledger import AppendConflict
 from service.ledger.sequencer import Sequencer
+from service.ledger.transaction import AppendConflict
 from service.privacy.erasure_list import ErasureList
 from tests.document_store import reference_to
 from tests.ledger.raw_events import RawEvent, write_foreign

@@ -19,11 +19,11 @@ from service.evidence.note import NoteKey
 from service.facts.lineages import lineage_stream
 from service.ledger.events import Cause
 from service.ledger.following.status import read_only
-from service.ledger.ledger import AppendConflict
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.merkle import HASH_BYTES, CompactRange, split_hashes
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from service.ledger.transaction import AppendConflict
 from service.ledger.writing import Append
 
 _SQL = queries("service.evidence.checkpoints")

@@ -11,9 +11,10 @@ from service.evidence.checkpoints.log_tree import LedgerForked
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun, lineage_stream
 from service.ledger.events import Cause
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.limits import BACKGROUND_SECONDS
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 from service.ledger.writing import Append
 
 _ACTOR: Final = "system:checkpoints"

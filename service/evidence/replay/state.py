@@ -23,11 +23,12 @@ from service.facts.privacy import PersonalDataErased
 from service.ledger.database import Connection
 from service.ledger.decoding import StoredEvent
 from service.ledger.events import Recorded
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, leaf_of
 from service.ledger.projector import Insert, Projector, Table, Write
 from service.ledger.rebuild.apply import apply
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 ROWS_AHEAD: Final = 200
 """Rows of a read model that are read at once."""

@@ -21,8 +21,8 @@ from service.evidence.verify.people import People
 from service.evidence.verify.rows import LogRow
 from service.evidence.verify.streams import Streams
 from service.ledger.binding import Binding
-from service.ledger.ledger import Transaction
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 PEOPLE_SECONDS: Final = 0.5
 """So long a slice reads who could act; then it ends, and the next one reads on."""

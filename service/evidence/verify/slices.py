@@ -31,9 +31,10 @@ from service.ledger.binding import Binding
 from service.ledger.database import Row
 from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.event_macs import digest_of_record
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.merkle import CompactRange, leaf_hash
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 EVENTS_MAX: Final = 500
 """Read at once, fewer where they are large; other tasks of the process run in between."""

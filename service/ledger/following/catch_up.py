@@ -18,9 +18,10 @@ from service.ledger.encryption import DecryptionFailed, KeyUnknown
 from service.ledger.events import Event, Recorded, Unreadable
 from service.ledger.following.parking import FOLLOWS, NOT_OURS, PARKED, RetryRefused
 from service.ledger.following.runner import EVENTS_MAX, HANDLE_SECONDS_MAX, Follows
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.projector import Insert, Projector
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 _SQL = queries("service.ledger.following")
 

@@ -17,9 +17,10 @@ from service.core.outages import Outages
 from service.ledger.database import LedgerError
 from service.ledger.decoding import PAGE_BYTES_MAX, StoredEvent, is_full
 from service.ledger.events import Event
-from service.ledger.ledger import Ledger, Transaction
+from service.ledger.ledger import Ledger
 from service.ledger.sequencer import Sequencer
 from service.ledger.sql import queries
+from service.ledger.transaction import Transaction
 
 IDLE_SECONDS_MIN = 0.02
 IDLE_SECONDS_MAX = 0.5

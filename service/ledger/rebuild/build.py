@@ -9,7 +9,6 @@ from service.core.forked_processes import Spares
 from service.ledger.database import Connection, always
 from service.ledger.decoding import PAGE_BYTES_MAX
 from service.ledger.encryption import DataKey
-from service.ledger.ledger import Transaction
 from service.ledger.read_model import ReadModel
 from service.ledger.rebuild import shadow
 from service.ledger.rebuild.compare import Compared, compare
@@ -20,6 +19,7 @@ from service.ledger.rebuild.refused import RebuildRefused
 from service.ledger.rebuild.row_maker import Recipe, RowMaker
 from service.ledger.rebuild.together import together
 from service.ledger.sql import Sql, queries
+from service.ledger.transaction import Transaction
 
 PAGE_POSITIONS = 4_000
 """Log positions read and written at a time: a megabyte or two of events, and fewer positions where
