@@ -44,9 +44,12 @@ def browser() -> Visiting:
     if not _running:
         ends = ExitStack()
         playwright = ends.enter_context(sync_playwright())
-        # No sandbox: it needs rights that a container's root lacks; it visits nothing but us.
+        # No sandbox: it needs rights that a container's root lacks; it visits nothing but us. One
+        # process a profile: by default the blank page that it opens with has another one to itself.
         chromium = playwright.chromium.launch(
-            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * PATIENCE_SECONDS
+            executable_path=CHROMIUM,
+            args=["--no-sandbox", "--renderer-process-limit=1"],
+            timeout=1000 * PATIENCE_SECONDS,
         )
         ends.callback(chromium.close)
         _running.append(Visiting(ends, chromium))
