@@ -46,9 +46,14 @@ def browser() -> Visiting:
         playwright = ends.enter_context(sync_playwright())
         # No sandbox: it needs rights that a container's root lacks; it visits nothing but us. One
         # process a profile: by default the blank page that it opens with has another one to itself.
+        # No optimizing compilers: no page lives long enough to be worth their time.
         chromium = playwright.chromium.launch(
             executable_path=CHROMIUM,
-            args=["--no-sandbox", "--renderer-process-limit=1"],
+            args=[
+                "--no-sandbox",
+                "--renderer-process-limit=1",
+                "--js-flags=--no-opt --no-maglev",
+            ],
             timeout=1000 * PATIENCE_SECONDS,
         )
         ends.callback(chromium.close)
