@@ -1,6 +1,7 @@
 """The examples in `deploy/` agree with what they stand in front of."""
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -175,18 +176,23 @@ def test_a_certificate_that_cannot_be_made_costs_no_key(tmp_path):
 
 @pytest.mark.server
 def test_when_certificates_end_is_written_for_an_alert(tmp_path):
-    """A year from now; what was written stays where a certificate cannot be read."""
+    """A year from now; what was written stays where a later run fails."""
     assert certificates(tmp_path, "one", "postgresql.internal") == 0
     script, told = DEPLOY / "high_availability" / "certificate_ends.sh", tmp_path / "ends.prom"
     subprocess.run([script, told, tmp_path / "one.crt", tmp_path / "authority.crt"], check=True)
     before = told.read_text()
-    found = re.findall(r'^(\w+){certificate="(\w+).crt"} (\d+)$', before, re.MULTILINE)
+    found = re.findall(r'^(\w+){certificate="(\S+).crt"} (\d+)$', before, re.MULTILINE)
     made_at = (tmp_path / "one.crt").stat().st_mtime
     days = {name: round((int(at) - made_at) / 86400) for _, name, at in found}
-    assert days == {"one": 365, "authority": 3650}
+    assert days == {f"{tmp_path}/one": 365, f"{tmp_path}/authority": 3650}
     assert {metric for metric, *_ in found} == {"claim_ledger_certificate_ends_seconds"}
-    assert subprocess.run([script, told, tmp_path / "gone.crt"], check=False).returncode != 0
-    assert told.read_text() == before
+    (tmp_path / "date").write_text("#!/bin/sh\nexit 1\n")  # one that reads no openssl's
+    (tmp_path / "date").chmod(0o755)
+    other = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    for given, env in ([], None), (["gone.crt"], None), (["one.crt"], other):
+        told_of = [tmp_path / name for name in given]
+        assert subprocess.run([script, told, *told_of], env=env, check=False).returncode != 0
+        assert told.read_text() == before
     assert [one.name for one in tmp_path.glob("ends*")] == [told.name]
 
 

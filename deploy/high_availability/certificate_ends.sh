@@ -4,6 +4,7 @@
 # Every day, on each machine that has one (deploy/runbook.md, "Certificates between machines"). What was written
 # stays true where a later run fails.
 set -euo pipefail
+: "${2:?CERTIFICATE}"
 file=$1
 shift
 trap 'rm -f "$file.$$"' EXIT
@@ -12,9 +13,9 @@ trap 'rm -f "$file.$$"' EXIT
     echo "# TYPE claim_ledger_certificate_ends_seconds gauge"
     for certificate in "$@"; do
         ends=$(openssl x509 -enddate -noout -in "$certificate")
-        printf 'claim_ledger_certificate_ends_seconds{certificate="%s"} %s\n' \
-            "$(basename "$certificate")" "$(date --date "${ends#notAfter=}" +%s)"
+        seconds=$(date --date "${ends#notAfter=}" +%s)
+        printf 'claim_ledger_certificate_ends_seconds{certificate="%s"} %s\n' "$certificate" "$seconds"
     done
 } >"$file.$$"
 chmod 644 "$file.$$" # the node exporter runs as a user of its own
-mv "$file.$$" "$file"
+mv --no-target-directory "$file.$$" "$file"
