@@ -21,7 +21,6 @@ from service.evidence.verify import ledger_verifier
 from service.evidence.verify.expectations import published_evidence
 from service.evidence.verify.ledger_verifier import verify_ledger
 from service.ledger.events import Cause
-from service.ledger.following.status import STANDBY
 from service.ledger.sql import Sql
 from tests.evidence.checkpointing import ALTER, KEY, REHASH, checkpointed, lose
 from tests.world import STAFF
@@ -34,13 +33,13 @@ CAUSE = Cause("staff:test", "req_test")
 def standby(monkeypatch):
     """Return a function after which the server says that it is a standby."""
 
-    async def read_only(_ledger):
-        return STANDBY
+    async def is_standby(_ledger):
+        return True
 
     def become():
-        server = Sql("a standby", "", "select true as is_standby")
-        monkeypatch.setattr(ledger_verifier, "_SERVER", server)
-        monkeypatch.setattr(signing, "read_only", read_only)
+        server = Sql("a standby", "", "select 'on' as in_hot_standby")
+        monkeypatch.setattr(ledger_verifier, "_STANDBY", server)
+        monkeypatch.setattr(signing, "is_standby", is_standby)
 
     return become
 
@@ -164,3 +163,15 @@ async def test_a_standby_that_stays_behind_becomes_an_old_verification(
     before = path.read_text()
     write_metrics(path, [late], now.replace(year=now.year + 1))
     assert path.read_text() == before
+
+
+async def test_what_a_later_lineage_s_checkpoint_followed_is_lost(
+    checkpoints, add, attack, standby, verdict
+):
+    """The last one of a lineage was stored before the first one of the next."""
+    await checkpointed(checkpoints, add, 2)
+    await begin_lineage(checkpoints, "a trial", CAUSE, force=True)
+    standby()
+    assert ((await verdict()).fault, (await verdict()).behind) == (None, None)
+    attack("delete from accounts.checkpoints where size = 3")
+    assert (await verdict()).fault.endswith("is missing from the database.")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from service.ledger.following.status import STANDBY
@@ -18,6 +19,7 @@ from tests.faults.clusters import (
     unnumbered,
 )
 from tests.mail.mail_server import MailServer
+from tests.protections import put_back, take_off
 from tests.world import STAFF, TEAM, World
 
 
@@ -132,3 +134,25 @@ async def test_what_only_reads_does_so(replica, tmp_path):
     late = await replica.told(3, "audit", "report", *asked, "--out", tmp_path / "report")
     assert late == {"ok": None, "ledger": "live", "behind": published}
     assert not (tmp_path / "report").exists()
+
+
+async def test_no_function_makes_a_primary_a_standby(clusters, smtp, tmp_path):
+    """A superuser can replace any; then a primary that lost what was published has to say so."""
+    primary = clusters.migrated("primary")
+    primary.admit_superuser()
+    installation = Installation(tmp_path, smtp[1])
+    async with installation.on(primary) as world:
+        await world.service.staff.add(TEAM, STAFF)
+        await world.service.checkpoints("accounts").make()
+    with psycopg.connect(primary.url, autocommit=True) as owner:
+        take_off(owner, "accounts.checkpoints")
+        owner.execute("delete from accounts.checkpoints")
+        put_back(owner, "accounts.checkpoints")
+    primary.execute(
+        "create or replace function pg_catalog.pg_is_in_recovery() returns bool"
+        " language sql as 'select true'",
+        superuser=True,
+    )
+    code, verdict = await asyncio.to_thread(installation.command, primary, "audit", "verify")
+    assert (code, verdict["ok"], verdict["ledger"]) == (1, False, "accounts")
+    assert verdict["fault"].endswith("is missing from the database.")

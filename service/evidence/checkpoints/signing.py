@@ -37,7 +37,7 @@ from service.evidence.checkpoints.unbound import refuse_unbound
 from service.evidence.countersigners import NOBODY, Countersigners
 from service.evidence.note import NoteKey
 from service.facts.lineages import LineageBegun
-from service.ledger.following.status import STANDBY, read_only
+from service.ledger.following.status import is_standby
 from service.ledger.ledger import Ledger
 from service.ledger.merkle import HASH_BYTES, CompactRange
 from service.ledger.sequencer import Sequencer
@@ -157,15 +157,15 @@ class Checkpoints:
         """
         if not self.keys or not self.published.has_archive:
             return None
-        is_standby = await read_only(self.ledger) == STANDBY
+        may_be_behind = await is_standby(self.ledger)
         await self.check_archive()
         begun = await lineages(self.ledger)
-        if is_standby and (unknown := await self.published.unknown_origins(begun)):
+        if may_be_behind and (unknown := await self.published.unknown_origins(begun)):
             size = await self.published.last(unknown[-1])
             raise Behind(self.ledger.name, size, await self._newest(begun, only_stored=True))
         begun = await self.published.known(begun)
         newest = await self._newest(begun)
-        if is_standby and newest is not None:  # what is stored is read again, after the archive
+        if may_be_behind and newest is not None:  # what is stored is read again, after the archive
             stored = await self._newest(begun, only_stored=True)
             ages = [one.origin for one in begun]
             first, last = [

@@ -210,11 +210,18 @@ class Expectations:
         has_begun = any(one.origin == note.origin for one in self._lineages.begun)
         # What a later lineage says is lost binds nothing, and a restore may have lost its row.
         if expected and not is_kept and has_begun:
-            if self._is_standby and note.size > max(self._sizes[note.origin], default=0):
+            if self._is_standby and self._is_ahead(note):
                 self.behind = max(self.behind, note.size)
             else:
                 expected.append(broken(note.size, f"{what} is missing from the database."))
         return expected
+
+    def _is_ahead(self, note: ReadNote) -> bool:
+        """Return whether nothing is stored that was stored after what is noted."""
+        origins = [one.origin for one in self._lineages.begun]
+        later = origins[origins.index(note.origin) + 1 :]
+        is_last = note.size > max(self._sizes[note.origin], default=0)
+        return is_last and not any(self._sizes[origin] for origin in later)
 
     def _of_given(self, given: Checkpoint | None) -> Iterable[Expected]:
         if given is None:

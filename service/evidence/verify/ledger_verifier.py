@@ -51,7 +51,7 @@ STATEMENT_SECONDS_MAX: Final = 3600.0
 _ROWS_MAX: Final = 256
 """Checkpoints read at once: at most 2 MiB."""
 _SQL = queries("service.evidence.verify")
-_SERVER = queries("service.ledger.following").status_read_only
+_STANDBY = queries("service.ledger.following").status_standby
 Confirm = Callable[[Connection, Judges, Walk, Advance], Awaitable[bool]]
 
 
@@ -150,9 +150,10 @@ async def verify(
 
     The rows are walked through one by one, unless `confirm` says that all of them hold.
     """
-    server = always(await connection.fetchrow(_SERVER.on(schema)))  # as the snapshot is taken
+    server = always(await connection.fetchrow(_STANDBY.on(schema)))
+    is_standby = server["in_hot_standby"] == "on"
     lineages = await lineages_of(connection, schema, evidence.keys)
-    expectations = Expectations(schema, evidence, lineages, is_standby=server["is_standby"])
+    expectations = Expectations(schema, evidence, lineages, is_standby=is_standby)
     stored = await connection.cursor(_SQL.checkpoints.on(schema))
     while rows := await stored.fetch(_ROWS_MAX):
         expectations.take(rows)

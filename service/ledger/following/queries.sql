@@ -80,8 +80,12 @@ from ledger.subscriptions as s
 order by s.name
 
 -- name: status_read_only
--- Whether a connection may write nothing, and whether its server is a standby.
-select current_setting('transaction_read_only')::bool as is_read_only, pg_is_in_recovery() as is_standby
+-- Whether a connection may write nothing.
+select current_setting('transaction_read_only')::bool as is_read_only
+
+-- name: status_standby
+-- Whether the server is a standby. A superuser can replace any function, and set this nowhere.
+show in_hot_standby
 
 -- name: status_set_aside
 -- How many events were refused a number so far, by the number that the last one was given; and how

@@ -94,7 +94,13 @@ async def read_only(ledger: Ledger) -> str | None:
     row = always(await ledger.database.background.fetchrow(_SQL.status_read_only))
     if not row["is_read_only"]:
         return None
-    return STANDBY if row["is_standby"] else SET_READ_ONLY
+    return STANDBY if await is_standby(ledger) else SET_READ_ONLY
+
+
+async def is_standby(ledger: Ledger) -> bool:
+    """Return whether a ledger's server is a standby, which may not have all that there is."""
+    row = always(await ledger.database.background.fetchrow(_SQL.status_standby))
+    return row["in_hot_standby"] == "on"
 
 
 class HeadWatch:
