@@ -16,10 +16,12 @@ from service.evidence.verify.ledger_verifier import verify_ledger
 from service.evidence.verify.people import People
 from service.evidence.verify.slices import Slices
 from service.ledger.merkle import CompactRange
+from service.ledger.sql import queries
 from tests.evidence.checkpointing import KEY
 from tests.ledger.appending import approved
 from tests.tables import every_row
 
+SQL = queries("service.evidence.verify")
 COUNT = "select count(*) from accounts.tree_nodes"
 ALTER = "update accounts.tree_nodes set hash = sha256('') where level = 1 and node_index = {}"
 REMOVE = "delete from accounts.tree_nodes where level = 1 and node_index = {}"
@@ -100,6 +102,18 @@ async def test_altered_nodes_are_found_made_anew_and_told_of(kept, owner):
                 assert owner.execute(COUNT).fetchone() == (0,)
                 assert await kept.verify() == NOTHING_FOUND
                 assert await kept.keeper.slice() == 3
+
+
+async def test_what_is_kept_behind_a_node_is_of_its_level(kept):
+    """A level above that has not begun has nothing behind it: nodes below are no finding there."""
+    places = ([1, 1, 1, 2], [1, 2, 3, 0])
+    rows = await kept.ledger.database.reads.fetch(SQL.kept_nodes, *places)
+    assert [(row["hash"] is not None, row["has_others"]) for row in rows] == [
+        (True, True),
+        (True, False),
+        (False, False),
+        (False, False),
+    ]
 
 
 async def test_what_a_reader_finds_is_told_of_until_a_whole_pass(kept, owner):
