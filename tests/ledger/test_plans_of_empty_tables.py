@@ -134,6 +134,8 @@ def _whole(node: dict) -> set[str]:
 def test_no_plan_of_an_empty_table_reads_a_whole_one_for_each_row(owner, package):
     """Neither a table, nor what a subquery makes of one, is gone through again for each row."""
     for sql in statements_of(package):
+        if sql.text.startswith("show "):  # it reads no table, and has no plan
+            continue
         types = prepared(owner, sql, "live" if is_of(owner, sql, "live") else "accounts")
         assert types is not None, sql.name
         nodes = _plan(owner, ", ".join(["null"] * len(types)))
