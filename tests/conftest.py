@@ -23,6 +23,7 @@ from service.core.garbage import collector_paused, leave_out_what_is_there
 from tests.chosen_postgres import DEBIAN, WHEEL, bin_dir_of
 from tests.databases import TEMPLATE, cloned, migrated_with_template, on, run
 from tests.document_store import Documents, documents_on
+from tests.evidence.sealed_log import sealed
 from tests.log_lines import log_plainly
 from tests.memory_ledger import memory_world
 from tests.migrated_clusters import MigratedClusters
@@ -31,6 +32,8 @@ from tests.redis_server import RedisServer
 from tests.scratch import scratch_directory
 from tests.shared_scopes import SharingFiles
 from tests.world import World, service_on, settings_for, world_on
+
+__all__ = ["sealed"]
 
 # How long an example takes says nothing: other tests share the machine.
 settings.register_profile(
@@ -51,6 +54,10 @@ SERVERS = {"migrated_clusters", "postgres_url", "citus", "redis_server", "browse
 that start one by themselves say so with `pytestmark`, …"""
 OF_SERVERS = {"cli", "dev", "faults"}
 """… but for these folders, in which nothing does without."""
+
+
+PREPARED = ("sealed", "told_history", "signed_live")
+"""Databases that are prepared once in a process, for tests that ask for them by whatever way."""
 
 
 LONGEST = (
@@ -245,9 +252,11 @@ def template(postgres_url) -> str:
 
 
 @pytest.fixture
-def database_url(postgres_url, template) -> Iterator[str]:
-    """Return the owner's URL of a migrated database of this test's own."""
-    with cloned(postgres_url, template) as url:
+def database_url(request, postgres_url, template) -> Iterator[str]:
+    """Return the owner's URL of a database of this test's own, a clone of what it asks for."""
+    asked = [name for name in PREPARED if name in request.fixturenames]
+    name = request.getfixturevalue(asked[0])[0] if asked else template
+    with cloned(postgres_url, name) as url:
         yield url
 
 

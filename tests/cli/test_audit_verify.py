@@ -8,8 +8,9 @@ import pytest
 
 from service.evidence.checkpoint import Checkpoint
 from service.evidence.note import NoteKey
+from tests.databases import cloned
 from tests.dev_process import environment, run
-from tests.evidence.sealed_log import KEY, ORIGIN, SIZE, SIZES, make_sealed_log
+from tests.evidence.sealed_log import KEY, ORIGIN, SIZE, SIZES
 from tests.terminal import watched
 from tests.world import MASTER_KEY, PUBLIC_URL, TEAM
 
@@ -34,9 +35,9 @@ insert into live.pending (append_id) select append_id from forged
 
 
 @pytest.fixture
-async def log(database_url, tmp_path):
+async def log(sealed, tmp_path):
     """Return a log with checkpoints in the accounts ledger; its archive is a folder."""
-    made = await make_sealed_log(database_url, tmp_path)
+    made = sealed[1]
     folder = tmp_path / "published" / "checkpoints" / ORIGIN
     folder.mkdir(parents=True)
     for note in made.published.published:
@@ -75,18 +76,32 @@ def change(database_url, statement, *tables):
         connection.execute(statement)
 
 
-def signed_live(database_url):
-    """Sign the live ledger of an installation; return its environment."""
-    env = environment(
+def signing_environment(database_url) -> dict[str, str]:
+    """Return the environment of an installation that signs its checkpoints."""
+    return environment(
         DATABASE_URL=database_url,
         MASTER_KEYS=MASTER_KEY,
         PUBLIC_URL=PUBLIC_URL,
         CHECKPOINT_KEYS=KEY.private_text,
         STAFF=TEAM,
     )
-    assert run("staff", "add", TEAM, env=env).returncode == 0
-    assert run("audit", "checkpoint", "--ledger", "live", env=env).returncode == 0
-    return env
+
+
+@pytest.fixture(scope="module")
+def signed_live(postgres_url, template):
+    """Return the name of a database whose live ledger is signed, to be cloned."""
+    with cloned(postgres_url, template) as url:
+        env = signing_environment(url)
+        assert run("staff", "add", TEAM, env=env).returncode == 0
+        assert run("audit", "checkpoint", "--ledger", "live", env=env).returncode == 0
+        yield (url.rpartition("/")[2],)
+
+
+@pytest.fixture
+def signing(signed_live, database_url) -> dict[str, str]:
+    """Return the environment of this test's installation whose live ledger is signed."""
+    assert signed_live[0] not in database_url
+    return signing_environment(database_url)
 
 
 def alter_live(database_url, table, statement):
@@ -215,25 +230,26 @@ def test_metrics_that_cannot_be_written_keep_no_verdict_away(installed, database
 @pytest.mark.parametrize(
     ("forged", "position"), [(ALTERED, 1), (PUT_IN, 2)], ids=["altered", "put in"]
 )
-def test_a_forged_event_of_the_lineage_keeps_no_verdict_away(database_url, forged, position):
+def test_a_forged_event_of_the_lineage_keeps_no_verdict_away(
+    signing, database_url, forged, position
+):
     """What is said beside a verdict rests on those events, too: it is said of logs that hold.
 
     Nor does it keep anybody from asking how the logs are.
     """
-    env = signed_live(database_url)
     alter_live(database_url, "events", forged)
-    code, answer = verified(env, "--ledger", "live")
+    code, answer = verified(signing, "--ledger", "live")
     assert (code, answer["ok"], answer["position"]) == (1, False, position)
-    done = run("projections", "status", "--json", env=env)
+    done = run("projections", "status", "--json", env=signing)
     assert len(json.loads(done.stdout)["ledgers"]) == 3
 
 
-def test_a_ring_is_used_without_what_signs_and_makes_links(database_url, tmp_path):
+def test_a_ring_is_used_without_what_signs_and_makes_links(signing, database_url, tmp_path):
     """It finds what waits for its number and nobody of ours wrote; without it, nobody would.
 
     One that cannot be read is no ring that is absent.
     """
-    env = signed_live(database_url) | {"CLAIM_LEDGER_CHECKPOINT_KEYS": KEY.public_text}
+    env = signing | {"CLAIM_LEDGER_CHECKPOINT_KEYS": KEY.public_text}
     del env["CLAIM_LEDGER_PUBLIC_URL"]
     code, answer = verified(env, "--ledger", "live")
     assert (code, answer["ok"]) == (0, True)
@@ -253,26 +269,24 @@ def test_a_ring_is_used_without_what_signs_and_makes_links(database_url, tmp_pat
 
 
 @pytest.mark.parametrize("date", ["infinity", "-infinity", "4000-01-01 BC", "294000-01-01"])
-def test_a_date_that_cannot_be_read_keeps_no_verdict_away(database_url, date):
+def test_a_date_that_cannot_be_read_keeps_no_verdict_away(signing, database_url, date):
     """Nobody signs a checkpoint's date: it is warned of, and signing goes on."""
-    env = signed_live(database_url)
     dated = f"update live.checkpoints set made_at = '{date}'"  # noqa: S608 - one of ours
     alter_live(database_url, "checkpoints", dated)
     for command in ("verify", "checkpoint"):
-        done = run("audit", command, "--ledger", "live", env=env)
+        done = run("audit", command, "--ledger", "live", env=signing)
         assert done.returncode == 0, done.stderr
 
 
-def test_an_altered_head_is_named(database_url):
+def test_an_altered_head_is_named(signing, database_url):
     """Whoever would sign or begin something is told to verify, not that it is a fault of ours."""
-    env = signed_live(database_url)
     with psycopg.connect(database_url) as connection:
         connection.execute("update live.head set tree = '\\x00'")
         connection.execute("insert into live.pending values (99)")
-    done = run("audit", "checkpoint", "--ledger", "live", env=env)
+    done = run("audit", "checkpoint", "--ledger", "live", env=signing)
     assert (done.returncode, done.stdout) == (1, "")
     assert "the head of live has a tree of another size. `audit verify` shows more" in done.stderr
-    assert verified(env, "--ledger", "live")[0] == 1
+    assert verified(signing, "--ledger", "live")[0] == 1
 
 
 def test_a_deleted_checkpoint_is_missed(installed, database_url):
