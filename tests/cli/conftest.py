@@ -33,7 +33,7 @@ def pytest_runtest_teardown(
     yield
     if nextitem is None or nextitem.path.parent != item.path.parent:
         while _teams:
-            _teams.pop().dev.end()
+            _teams.pop().end()
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,6 @@ import pytest
 
 from service.cli.audit import evidence_file
 from service.evidence.export.format import CheckpointLine
-from tests.cli.team import mailbox
 from tests.protections import put_back, take_off
 from tests.world import TEAM, claim_body
 
@@ -33,7 +32,7 @@ def claim(team, demo):
     body = claim_body(demo["entity_id"], f"case-{uuid4().hex}", message="Please help.")
     answer = team.call(demo["live_key"], "POST", "/claims", json=body)
     claim_id = answer.json()["claim_id"]
-    team.do("claims", "move", claim_id, "negotiation")
+    team.move(claim_id, "negotiation")
     return claim_id, answer.headers["X-Request-Id"], answer.json()["message_id"]
 
 
@@ -83,8 +82,8 @@ def test_a_partners_history_spans_the_ledgers(team):
 def test_a_link_an_entity_and_a_key_have_histories(team):
     """The history of each is found by its id."""
     _, live, _ = team.partner()
-    entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
-    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    entity_id = team.entity()
+    team.connect(team.link(live), entity_id)
     entity = team.do("audit", "history", entity_id)
     (link_id,) = {one["data"]["link_id"] for one in entity["events"] if "link_id" in one["data"]}
     link = topics(team.do("audit", "history", link_id))

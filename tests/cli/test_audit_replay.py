@@ -25,7 +25,7 @@ def test_a_replay_shows_a_claim_at_each_of_its_stages(team, demo):
     """
     claim_id = _claim(team, demo, "replayed")
     created = _replay(team, "--claim", claim_id)
-    team.do("claims", "move", claim_id, "negotiation")
+    team.move(claim_id, "negotiation")
     moved = _replay(team, "--claim", claim_id, stage="negotiation")
     then = _do(team, "--claim", claim_id, "--position", str(created["position"]))
     by_time = _do(team, "--claim", claim_id, "--at", created["at"])

@@ -39,7 +39,7 @@ def claim(team, demo):
     """Return the id of a claim that the team has moved and whose data was erased."""
     body = claim_body(demo["entity_id"], f"case-{uuid4().hex}", message="Please help.")
     claim_id = team.call(demo["live_key"], "POST", "/claims", json=body).json()["claim_id"]
-    team.do("claims", "move", claim_id, "negotiation")
+    team.move(claim_id, "negotiation")
     team.do("privacy", "erase", "--claim", claim_id, "--reason", "case 17", "--yes")
     return claim_id
 

@@ -71,12 +71,12 @@ def test_personal_data_is_found_erased_and_gone(team, demo):
 def test_what_is_held_on_a_subject_is_copied(team, tmp_path):
     """By its own key: a claim's debtor is not in the copy of an entity; and erased data is none."""
     email, reference = mailbox(), mailbox().partition("@")[0]
-    entity_id = team.do("entities", "add", f"{CANARY} Ltd", "--email", email)["entity_id"]
+    entity_id = team.entity(f"{CANARY} Ltd", email)
     _, live, _ = team.partner()
     link = team.call(
         live, "POST", "/connect-requests", json={"partner_user_id": "u", "label": f"of {CANARY}"}
     )
-    team.do("connect", "approve", link.json()["connect_url"], "--entity", entity_id)
+    team.connect(link.json()["connect_url"], entity_id)
     body = claim_body(entity_id, reference, message="Pay me", defendant={"name": "Debtor"})
     claim_id = team.call(live, "POST", "/claims", json=body).json()["claim_id"]
     copies = {}
@@ -106,9 +106,9 @@ def test_what_is_held_on_a_subject_is_copied(team, tmp_path):
 def test_an_entity_is_erased_with_its_claims_if_asked(team):
     """Claims are listed and kept; with --with-claims each is erased by its own event."""
     email = mailbox()
-    entity_id = team.do("entities", "add", "Canary Ltd", "--email", email)["entity_id"]
+    entity_id = team.entity("Canary Ltd", email)
     _, live, _ = team.partner()
-    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    team.connect(team.link(live), entity_id)
     claim = team.call(live, "POST", "/claims", json=claim_body(entity_id)).json()["claim_id"]
     erase = ("privacy", "erase", "--entity", entity_id, "--reason", "case 8", "--yes")
     alone = team.do(*erase)
@@ -117,7 +117,7 @@ def test_an_entity_is_erased_with_its_claims_if_asked(team):
     assert whole["claims"] == [{"claim_id": claim, "stage": "triage", "erased": True}]
     assert (alone["already_erased"], whole["already_erased"]) == (False, True)
     assert team.do("entities", "show", entity_id)["name"] == "[erased]"
-    assert team.do("entities", "add", "Canary Ltd", "--email", email)["entity_id"] != entity_id
+    assert team.entity("Canary Ltd", email) != entity_id
 
 
 def test_whoever_a_label_names_is_found_and_erased_by_the_links_id(team):
@@ -198,7 +198,7 @@ def test_a_program_has_to_pass_yes(team, demo):
     claim_id = claim_about(team, demo, mailbox(), mailbox().partition("@")[0])
     code, answer = team.answer("privacy", "erase", "--claim", claim_id, "--reason", "x")
     assert (code, "--yes" in answer["message"]) == (2, True)
-    assert not team.do("claims", "show", claim_id)["erased"]
+    assert team.personal(claim_id) == "readable"
 
 
 @pytest.mark.parametrize(("typed", "erased", "code"), [("n\n", False, 130), ("y\n", True, 0)])
@@ -209,7 +209,7 @@ def test_a_person_is_asked(team, demo, typed, erased, code):
     ended, said = answered([*arguments, "--data-dir", team.dev.data_dir], typed, environment())
     assert 'The reason stays in the log and the archive forever: "x"' in said
     assert f"Permanently erase the personal data of {claim_id} (live)?" in said
-    assert (ended, team.do("claims", "show", claim_id)["erased"]) == (code, erased)
+    assert (ended, team.personal(claim_id) == "erased") == (code, erased)
 
 
 def test_a_question_can_be_interrupted(team, demo):
@@ -218,7 +218,7 @@ def test_a_question_can_be_interrupted(team, demo):
     arguments = ["privacy", "erase", "--claim", claim_id, "--reason", "x"]
     code, said = interrupted([*arguments, "--data-dir", team.dev.data_dir], environment())
     assert (code, "Stopped. Goodbye." in said, "Traceback" in said) == (130, True, False)
-    assert not team.do("claims", "show", claim_id)["erased"]
+    assert team.personal(claim_id) == "readable"
 
 
 def test_without_a_list_nothing_is_erased(team, demo):
@@ -228,7 +228,7 @@ def test_without_a_list_nothing_is_erased(team, demo):
     done = run(*arguments, env=elsewhere(team))
     assert done.returncode == 1
     assert "CLAIM_LEDGER_ARCHIVE_URL" in json.loads(done.stdout)["message"]
-    assert not team.do("claims", "show", claim_id)["erased"]
+    assert team.personal(claim_id) == "readable"
 
 
 def test_a_missing_list_directory_is_not_created(team, demo, tmp_path):
@@ -243,7 +243,7 @@ def test_a_missing_list_directory_is_not_created(team, demo, tmp_path):
         assert f"there is no directory {place}" in message
         assert f"mkdir -m 700 {place}" in message
     assert not place.exists()
-    assert not team.do("claims", "show", claim_id)["erased"]
+    assert team.personal(claim_id) == "readable"
 
 
 def test_logs_hold_neither_reason_nor_data(team, demo):
@@ -381,7 +381,7 @@ def test_rotation_names_a_missing_key(team, demo):
 def test_evidence_and_rebuilds_hold_afterwards(team, demo, tmp_path):
     """Earlier receipts hold, the log verifies; replay, rebuild and rollback show the erasure."""
     email, receipt = mailbox(), tmp_path / "receipt.json"
-    entity_id = team.do("entities", "add", CANARY, "--email", email)["entity_id"]
+    entity_id = team.entity(CANARY, email)
     claim_id = claim_about(team, demo, email, email.partition("@")[0])
     team.do("audit", "prove", claim_id, "--out", str(receipt))
     public_key = team.do("audit", "public-key")["keys"][0]["public_key"]

@@ -6,7 +6,6 @@ import subprocess
 import psycopg
 import pytest
 
-from tests.cli.team import mailbox
 from tests.dev_process import PROGRAM, environment, run, until
 from tests.world import claim_body
 
@@ -31,8 +30,8 @@ def owner(team):
 def claim_ids(team):
     """Return the claims that a connected partner has created."""
     _, live, _ = team.partner()
-    entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
-    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    entity_id = team.entity()
+    team.connect(team.link(live), entity_id)
     answers = [
         team.call(live, "POST", "/claims", json=claim_body(entity_id, f"case-{number}"))
         for number in range(5)

@@ -133,8 +133,7 @@ def test_an_altered_row_keeps_no_key_from_being_revoked(team):
 def test_a_customer_connects_and_disconnects(team):
     """The printed link connects an entity once; after disconnection claims are refused."""
     partner_id, live, _ = team.partner()
-    entity = team.do("entities", "add", "A business", "--email", mailbox())
-    entity_id = entity["entity_id"]
+    entity_id = team.entity()
     link = team.link(live)
     before = team.events()
     approved = team.do("connect", "approve", link, "--entity", entity_id)
@@ -154,13 +153,13 @@ def test_a_customer_connects_and_disconnects(team):
 def test_a_delayed_command_ends_no_later_connection(team):
     """With the version that it was shown, a repetition is refused once it began again."""
     partner_id, live, _ = team.partner()
-    entity_id = team.do("entities", "add", "A business", "--email", mailbox())["entity_id"]
-    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    entity_id = team.entity()
+    team.connect(team.link(live), entity_id)
     (connection,) = team.do("entities", "show", entity_id)["connections"]
     version = str(connection["version"])
     end = ("entities", "disconnect", entity_id, "--partner", partner_id, "--if-version", version)
     gone, again = team.do(*end), team.do(*end)
-    team.do("connect", "approve", team.link(live), "--entity", entity_id)
+    team.connect(team.link(live), entity_id)
     before = team.events()
     assert gone == again
     assert team.refused(*end) == "form_outdated"
@@ -173,7 +172,7 @@ def test_unusable_links_are_refused_with_their_code(team, demo):
     partner_id, live, test = team.partner()
     entity_id = demo["entity_id"]
     used, declined, expired, mine = (team.link(live) for _ in range(4))
-    team.do("connect", "approve", used, "--entity", entity_id)
+    team.connect(used, entity_id)
     assert team.do("connect", "decline", declined)["state"] == "declined"
     with psycopg.connect(demo["database_url"]) as connection:
         connection.execute(
