@@ -52,16 +52,23 @@ IMPORTED_FOR = {
 
 
 def run_prepared(
-    arguments: Sequence[str | bytes | Path], env: Mapping[str, str], cwd: Path | None
+    arguments: Sequence[str | bytes | Path],
+    env: Mapping[str, str],
+    cwd: Path | None,
+    stdin: IO[str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end; kill it if it outlasts the time limit."""
+    """Run a command to its end; kill it if it outlasts the time limit.
+
+    Its stdin is empty unless one is given.
+    """
     order: dict[str, Any] = {
         "arguments": [os.fsdecode(one) for one in arguments],
         "env": dict(env),
         "cwd": str(cwd or Path.cwd()),
     }
     with TemporaryFile() as output, TemporaryFile() as said:
-        code = prepared().obey(order, [output.fileno(), said.fileno()])
+        files = [output, said] if stdin is None else [output, said, stdin]
+        code = prepared().obey(order, [file.fileno() for file in files])
         texts: list[str] = []
         for file in (output, said):
             file.seek(0)
@@ -152,8 +159,9 @@ class Prepared:
             )
 
     def obey(self, order: Mapping[str, Any], files: Sequence[int]) -> int:
-        """Run a command in a fork that prints to these two files; return its exit code.
+        """Run a command in a fork that prints to two files; return its exit code.
 
+        It may read from a third one.
         Commands of several threads run beside each other.
         """
         with self.order(order, files) as answer:
@@ -198,12 +206,12 @@ def _fork_for_each(orders: socket.socket) -> None:
                 looking.unregister(ready)
                 _answer(ready, *running.pop(ready))
                 continue
-            text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 3)
+            text, files, _, _ = socket.recv_fds(orders, ORDER_BYTES_MAX, 4)
             if not text:
                 sys.exit()
             order = json.loads(text)
             _import_for(order["arguments"])
-            *printed, answer = files
+            *given, answer = files
             pid = os.fork()
             if pid == 0:
                 orders.close()
@@ -211,9 +219,9 @@ def _fork_for_each(orders: socket.socket) -> None:
                     os.close(file)
                     os.close(other)
                 os.close(answer)
-                _become(order, printed)
+                _become(order, given)
                 return
-            for file in printed:
+            for file in given:
                 os.close(file)
             if "runs_on" in order:
                 os.write(answer, f"{pid}\n".encode())
@@ -247,7 +255,7 @@ def _become(order: Mapping[str, Any], files: Sequence[int]) -> None:
     else:
         die_with_parent()
         signal.alarm(int(PATIENCE_SECONDS))
-    for number, file in enumerate(files, start=1):
+    for number, file in zip((1, 2, 0), files, strict=False):
         os.dup2(file, number)
         os.close(file)
     os.chdir(order["cwd"])

@@ -1,10 +1,9 @@
-"""Commands of the installed program on a terminal, with a person watching."""
+"""Commands on a terminal, with a person watching."""
 
 import fcntl
 import os
 import pty
 import select
-import subprocess
 import termios
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,14 +11,15 @@ from pathlib import Path
 
 from tests.dev_process import PROGRAM, state
 from tests.patience import PATIENCE_SECONDS, until
-from tests.processes import bound, start
+from tests.prepared import run_prepared, start_prepared
+from tests.processes import start
 
 
 def watched(arguments: Sequence[str | Path], env: Mapping[str, str]) -> str:
     """Run a command that must succeed; return what its terminal showed on stderr."""
     ours, theirs = pty.openpty()
-    process = start([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=theirs, env=env)
-    os.close(theirs)
+    with Path(os.devnull).open("wb") as nobody, os.fdopen(theirs, "wb") as terminal:
+        process = start_prepared(arguments, env, nobody, terminal)
     shown = _shown(ours)
     os.close(ours)
     assert process.wait(PATIENCE_SECONDS) == 0, shown
@@ -34,15 +34,7 @@ def answered(
     with os.fdopen(ours, "w") as person, os.fdopen(its) as terminal:
         person.write(typed)
         person.flush()
-        done = subprocess.run(
-            bound([PROGRAM, *arguments]),
-            stdin=terminal,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-            env=env,
-        )
+        done = run_prepared(arguments, env, None, stdin=terminal)
     return done.returncode, " ".join(done.stderr.split())
 
 

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 from service.cli import cli
 from service.cli.output import show
 from tests.dev_process import environment, state
-from tests.patience import until
+from tests.patience import PATIENCE_SECONDS, until
+from tests.prepared import start_prepared
 
 
 def test_a_number_is_called_so():
@@ -47,20 +48,15 @@ def test_what_nobody_sees_is_shown(capsys):
         ("--version", 1),
     ],
 )
-def test_an_answer_that_cannot_be_written_is_told(arguments, code):
+def test_an_answer_that_cannot_be_written_is_told(tmp_path, arguments, code):
     """In one line, without a traceback: a secret that was not shown is lost."""
-    command = [sys.executable, "-c", "from service.cli import main; main()"]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*command, *arguments.split()],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-            env=environment(),
-        )
-    assert (done.returncode, done.stderr.count("\n")) == (code, 1), done.stderr
-    assert done.stderr.startswith("Error: the answer could not be written: No space left on device")
+    said = tmp_path / "said"
+    with Path("/dev/full").open("wb") as full, said.open("wb") as told:
+        done = start_prepared(arguments.split(), environment(), full, told)
+        ended = done.wait(PATIENCE_SECONDS)
+    line = said.read_text()
+    assert (ended, line.count("\n")) == (code, 1), line
+    assert line.startswith("Error: the answer could not be written: No space left on device")
 
 
 def test_a_reader_that_is_slow_gets_all_of_it():
@@ -111,7 +107,10 @@ def test_streams_that_are_closed_are_opened_on_nothing():
 @pytest.mark.server
 @pytest.mark.parametrize("command", ["keys-at-rest keygen", "partners list --json", "--help"])
 def test_a_closed_stdout_is_told(command):
-    """In one line, whatever was to be printed: an answer, a refusal, or help."""
+    """In one line, whatever was to be printed: an answer, a refusal, or help.
+
+    Also at the interpreter's end, which a prepared process has not.
+    """
     script = f'exec "$0" -c "from service.cli import main; main()" {command} >&-'
     done = subprocess.run(
         ["sh", "-c", script, sys.executable], stderr=subprocess.PIPE, text=True, check=False
