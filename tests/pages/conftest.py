@@ -88,7 +88,7 @@ async def staff(world) -> Visitor:
 
 @pytest.fixture(autouse=True)
 def visitors_leave(request) -> Iterator[None]:
-    """Close what a test opened in the browser."""
+    """Take back the pages that a test had in the browser."""
     yield
     if "site" in request.fixturenames:
         request.getfixturevalue("site").leave()

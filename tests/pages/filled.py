@@ -71,7 +71,7 @@ class Filled:
         self._deliveries()
 
     def page_of(self, who: str | None, **options: Any) -> Any:
-        """Return a page in a new profile, signed in as one of PEOPLE."""
+        """Return a page, signed in as one of PEOPLE."""
         page = self.site.visitor(**options)
         if who is not None:
             self.site.sign_in(page, PEOPLE[who])

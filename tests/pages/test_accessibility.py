@@ -84,6 +84,7 @@ def test_focus_is_visible(filled):
 def test_copying_is_announced(filled):
     """The button copies the entity id, says so, and a screen reader announces it."""
     page = filled.page_of("owner")
+    filled.site.keep_apart(page)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.goto(f"/connected/{filled.entity}/{filled.partner}")
     page.get_by_role("button", name="Copy").click()

@@ -311,6 +311,7 @@ def test_claims_of_a_business_are_paged(site, team):
 def test_a_script_in_every_field_stays_text(site, team):
     """What partners, customers and the team write is shown literally, and nothing runs."""
     page, _ = team
+    site.keep_apart(page)
     alerts = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
     partner_id = applied(site, PAYLOAD, PAYLOAD)

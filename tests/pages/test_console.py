@@ -148,6 +148,7 @@ def test_team_members_are_added_and_removed_by_address(site):
 def test_a_script_in_every_field_stays_text(site):
     """Input is shown as written, and nothing runs."""
     page = site.visitor()
+    site.keep_apart(page)
     alerts = []
     page.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
     site.sign_in(page, site.mailbox(), "/console")

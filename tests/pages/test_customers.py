@@ -54,6 +54,7 @@ def test_a_second_press_sends_nothing(site):
     email = site.mailbox()
     entity_id = site.entity(email)
     page = site.visitor()
+    site.keep_apart(page)
     page.goto("/sign-in")
     page.get_by_label("Email address").fill(email)
     press_twice(page, page.get_by_role("button", name="Send link"))
@@ -170,6 +171,7 @@ def test_scripts_in_names_stay_text(site):
     email = site.mailbox()
     site.entity(email, evil)
     page = site.visitor()
+    site.keep_apart(page)
     heard: list[str] = []
     page.on("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
     page.on("console", lambda message: heard.append(message.text))

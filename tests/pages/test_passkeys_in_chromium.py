@@ -46,6 +46,7 @@ class Device:
 def of_staff(site) -> tuple[str, Page, Device]:
     """Return a new member of the team, in a browser that shows them "Add a passkey"."""
     email, page = site.mailbox(), site.visitor()
+    site.keep_apart(page)
     site.do(lambda service: service.staff.add(email, STAFF))
     device = Device.of(page)
     site.sign_in(page, email, "/backoffice", by_passkey=False)

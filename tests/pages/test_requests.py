@@ -118,9 +118,10 @@ def test_going_back_shows_what_the_fields_say_and_no_page_is_stored(site, develo
     assert page.evaluate("[sessionStorage.length, localStorage.length]") == [0, 0]
 
 
-def test_a_filter_that_is_not_sent_says_so(developer):
+def test_a_filter_that_is_not_sent_says_so(site, developer):
     """The list stays as it was, under a filter that shows something else; the next try mends it."""
     page, partner_id, _ = developer
+    site.keep_apart(page)
     page.goto(f"/console/{partner_id}/requests")
     page.context.set_offline(offline=True)
     page.get_by_label("Status").select_option("4xx")
