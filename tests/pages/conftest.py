@@ -1,10 +1,11 @@
 """Chromium as the system has it, and an installation for it to visit."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
+import pytest_asyncio
 from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.databases import clone
@@ -13,7 +14,7 @@ from tests.pages.filled import Filled
 from tests.pages.site import Site, site_on
 from tests.pages.visitor import Visitor
 from tests.patience import PATIENCE_SECONDS
-from tests.world import STAFF
+from tests.world import STAFF, World, settings_for, world_on
 
 expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 
@@ -77,6 +78,23 @@ def filled(browser, site) -> Filled:
     """Return the installation with something on every page."""
     browser.filled = browser.filled or Filled(site)
     return browser.filled
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_world(
+    request, module_database_url, tmp_path_factory
+) -> AsyncGenerator[World, None]:
+    """Return a world for a module whose tests have people of their own in it.
+
+    The application alone takes a fifth of a second to make, so that a test's own one is for what is
+    about all that there is, or changes it. The module says that its loop is its tests', and is
+    marked `followed` if its log has to be.
+    """
+    follow = request.node.get_closest_marker("followed") is not None
+    mail_dir = tmp_path_factory.mktemp("module_world") / "mail"
+    settings = settings_for(module_database_url, mail_dir)
+    async with world_on(settings, mail_dir, follow=follow) as one:
+        yield one
 
 
 @pytest.fixture

@@ -1,12 +1,18 @@
 """Customers without a browser: their businesses, the links that partners send them, refusals."""
 
 import re
+from uuid import uuid4
 
 from service.onboardings.commands import PURPOSE
 from tests.pages.visitor import local
 from tests.world import STAFF
 
 EMAIL = "customer@example.com"
+
+
+def mailbox():
+    """Return an email address that is not in use yet."""
+    return f"{uuid4().hex}@example.com"
 
 
 async def link_of(partner):

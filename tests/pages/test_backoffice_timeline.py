@@ -5,6 +5,7 @@ import re
 
 import psycopg
 import pytest
+import pytest_asyncio
 
 from projections.activity import reader
 from projections.activity.reader import ActivityReader
@@ -17,14 +18,28 @@ from service.pages.backoffice.timeline import ENTRIES_MAX, VALUE_BYTES_MAX
 from service.pages.console.requests import caused
 from tests.ledger.raw_events import RawEvent, write_foreign
 from tests.pages.markup import PAGE_BYTES_MAX
+from tests.pages.visitor import Visitor
 from tests.patience import eventually
 from tests.world import STAFF
 
-pytestmark = pytest.mark.followed
+pytestmark = [pytest.mark.followed, pytest.mark.asyncio(loop_scope="module")]
 
 CLAIMS = 2 * ENTRIES_MAX + 3
 OLDER = re.compile(r'href="(\?before=[^"]+)"')
 DRESS = ("pages.css", "pages.js", "icon.svg")
+
+
+@pytest.fixture
+def world(module_world):
+    """Return the world of all tests here: each has a partner of its own."""
+    return module_world
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def staff(module_world):
+    """Return a member of the team."""
+    await module_world.service.staff.add("team@example.com", STAFF)
+    return await Visitor(module_world).sign_in("team@example.com")
 
 
 async def claimed(partner, entity_id, number, **more):
