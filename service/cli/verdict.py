@@ -23,15 +23,13 @@ class Told(Fields):
     """
 
     exit_code: ClassVar[int] = 0
+    begins: ClassVar[str] = ""
 
     def __init__(
-        self,
-        fields: Mapping[str, Any],
-        verdict: str = "",
-        labels: Mapping[str, str] = _AS_THEY_ARE,
+        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
     ) -> None:
         super().__init__(fields)
-        self.verdict = verdict
+        self.verdict = self.begins + verdict
         self.labels = labels
 
 
@@ -39,31 +37,20 @@ class Findings(Told):
     """An answer that reports something wrong: printed like any other; the exit code is 1."""
 
     exit_code = 1
-
-    def __init__(
-        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
-    ) -> None:
-        super().__init__(fields, f"WRONG: {verdict}", labels)
+    begins = "WRONG: "
 
 
 class Unjudged(Told):
     """An answer that neither is well nor wrong, as far as can be known here: exit code 3."""
 
     exit_code = 3
-
-    def __init__(
-        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
-    ) -> None:
-        super().__init__(fields, f"NOT JUDGED: {verdict}", labels)
+    begins = "NOT JUDGED: "
 
 
 class Fine(Told):
     """An answer that reports that all is well."""
 
-    def __init__(
-        self, fields: Mapping[str, Any], verdict: str, labels: Mapping[str, str] = _AS_THEY_ARE
-    ) -> None:
-        super().__init__(fields, f"OK: {verdict}", labels)
+    begins = "OK: "
 
 
 def ago(since: timedelta) -> str:
